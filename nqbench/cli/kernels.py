@@ -65,10 +65,7 @@ def check(
     else:
         why = f"{subject} is not a .cu file; its study says what to launch"
         given = {**launch, "cooperative": cooperative, "arg": arg, "include": include}
-        options.refuse(
-            {f"--{name}": value for name, value in given.items()},
-            why,
-        )
+        options.refuse({f"--{name}": value for name, value in given.items()}, why)
         warn = show.console.note
     points = chosen_points(study, simulator.facts, point or (), n or (), warn=warn)
     with show.progress.progress() as listener:

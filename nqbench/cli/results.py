@@ -22,9 +22,7 @@ def report(
     runs: options.RunsIfAny = None,
     csv: bool = option("--csv", "Instead every measurement as a line; --out names a file.", False),
     roofline: bool = option(
-        "--roofline",
-        "Instead kernels of a GPU, by counters of ncu, under its limits.",
-        False,
+        "--roofline", "Instead kernels of a GPU, by counters of ncu, under its limits.", False
     ),
     ceilings: Path | None = option(
         "--ceilings RUN",

@@ -68,9 +68,8 @@ def bottleneck_figure(data: Dataset, item: ReportItem) -> list[style.PreparedFig
     if not marks:
         raise AnalysisError(f"no kernel has all three times: {found[0].judged.reason}")
     verdicts = "; ".join(f"{row}: {word}" for row, word in rows)
-    draw = partial(
-        effects.draw, data, "bottleneck", item.title or "Bottleneck analysis", rows, marks
-    )
+    title = item.title or "Bottleneck analysis"
+    draw = partial(effects.draw, data, "bottleneck", title, rows, marks)
     subtitle = "The kernel without memory accesses, and without arithmetic, against all of it"
     alt = f"Dot plot of {len(found)} kernels: {verdicts}."
     return [partial(draw, axis="◂ slower · faster ▸", subtitle=subtitle, alt=alt)]

@@ -19,8 +19,6 @@ from nqbench.runs.frame import level_text
 from nqbench.system.files import shown_path
 from nqbench.vocabulary import PROTOCOL, SENSORS
 
-Pairs = tuple[tuple[str, str], ...]
-
 
 def device_facts(data: Dataset) -> list[PageBlock]:
     """The device as the run recorded it; its limits are folded."""
@@ -174,7 +172,7 @@ def explain_command(data: Dataset, point: PointResult) -> str:
     return shlex.join(words)
 
 
-def _pairs(values: Mapping[str, Any]) -> Pairs:
+def _pairs(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """What has a value, as text."""
     texts = {name.replace("_", " "): _said(value) for name, value in values.items()}
     return tuple((name, text) for name, text in texts.items() if text)

@@ -10,7 +10,7 @@ import io
 import re
 import tomllib
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -102,9 +102,8 @@ def templates() -> Environment:
         keep_trailing_newline=True,
     )
     # What stands between back-ticks is code.
-    made.filters["sentence"] = lambda text: Markup(
-        re.sub(r"`([^`]+)`", r"<code>\1</code>", str(html_escape(text)))
-    )
+    coded = partial(re.sub, r"`([^`]+)`", r"<code>\1</code>")
+    made.filters["sentence"] = lambda text: Markup(coded(str(html_escape(text))))
     made.filters |= {"latex": latex_escape, "markdown": escape, "code": code}
     return made
 

@@ -66,9 +66,8 @@ def sweep_of(data: Dataset, item: ReportItem) -> str:
         raise AnalysisError(f"the run has no sweep {item.of!r} (it has: {known})")
     if len(data.sweeps) == 1:
         return data.sweeps[0]
-    raise AnalysisError(
-        f"the run has several sweeps ({', '.join(data.sweeps)}): say which with `of`"
-    )
+    several = ", ".join(data.sweeps)
+    raise AnalysisError(f"the run has several sweeps ({several}): say which with `of`")
 
 
 def sweeps_of(data: Dataset, item: ReportItem) -> tuple[str, ...]:

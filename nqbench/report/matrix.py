@@ -289,11 +289,10 @@ def _panel(ax: Axes, lines: Sequence[_Line], matrix: Matrix) -> None:
     assert figure is not None
     place = blended_transform_factory(figure.transFigure, ax.transData)
     bold: dict[str, Any] = {"va": "center", "fontsize": 7.5, "fontweight": "bold"}
+    beside = ("axes fraction", "data")
     for y, (text, one) in enumerate(lines):
         if one is not None:
-            ax.annotate(
-                _against(one, matrix), (1, y), (4, 0), xycoords=("axes fraction", "data"), **aside
-            )
+            ax.annotate(_against(one, matrix), (1, y), (4, 0), xycoords=beside, **aside)
         else:
             # A grey band from the left edge on, above the lines, so that none crosses the words.
             ax.axhspan(y - 0.5, y + 0.5, color="#f0f0f0", zorder=2.5, linewidth=0)

@@ -96,11 +96,9 @@ def hero(answer: Answer, page: Page) -> Beside | None:
     height = min(max(needed), LARGEST_IN)
     narrow_in = effects.height_in(answer, NARROW_IN)
     pictures = []
+    drawn = (ranking.hero, widths[0], needed[0]), (effects.worth, widths[1], narrow_in)
     with styled():
-        for draw, width, tall in (
-            (ranking.hero, widths[0], needed[0]),
-            (effects.worth, widths[1], narrow_in),
-        ):
+        for draw, width, tall in drawn:
             if tall:
                 wide, narrow = draw(answer, width, height), draw(answer, NARROW_IN, tall)
                 svg = page.inline(wide)

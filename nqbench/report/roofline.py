@@ -65,9 +65,8 @@ def roofline_table(
         (Column("limit"), lambda p: LIMITS[p.limit]),
         (Column("share", "number"), lambda p: p.share),
     )
-    peaks = (
-        f"{c.name} {c.per_s.value * _GIGA:,.0f} {UNITS[c.kind]}" for c in ceilings.found.values()
-    )
+    known = ceilings.found.values()
+    peaks = (f"{c.name} {c.per_s.value * _GIGA:,.0f} {UNITS[c.kind]}" for c in known)
     notes = [f"ceilings of {ceilings.device}: {', '.join(peaks)}", SHARE_NOTE, INTEGER_NOTE]
     if programs:
         notes.append(PROGRAM_NOTE)
@@ -129,13 +128,11 @@ def draw(ceilings: GpuCeilings, points: Sequence[RoofPoint], source: Source) -> 
     for index, system in enumerate(dict.fromkeys(p.system for p in shown)):
         colour = style.series_style(index).colour
         marker = style.MARKERS[index // len(style.COLOURS) % len(style.MARKERS)]
-        look: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": "none"}
+        look: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": "", "zorder": 3}
         label = system if index < MAX_NAMES else None
         for point in (p for p in shown if p.system == system):
             look["markerfacecolor"] = colour if point.operations == "float" else "white"
-            ax.plot(
-                [point.intensity], [point.per_s(point.operations)], label=label, zorder=3, **look
-            )
+            ax.plot([point.intensity], [point.per_s(point.operations)], label=label, **look)
             label = None
     slowest = min((p.per_s(p.operations) for p in shown), default=top)
     value_axis(ax, "y", [slowest, top], OPERATIONS, log=True)

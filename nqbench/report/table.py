@@ -230,11 +230,8 @@ def _estimate(cell: Estimate, column: Column) -> str:
         return _number(cell.value, column)
     if column.kind == "time":
         half = math.sqrt(cell.high / cell.low) - 1
-        if half > WIDE:
-            return (
-                f"{wording.time(cell.value)} [{wording.time(cell.low)}, {wording.time(cell.high)}]"
-            )
-        return f"{wording.time(cell.value)} ±{100 * half:.2g}%"
+        middle, low, high = map(wording.time, (cell.value, cell.low, cell.high))
+        return f"{middle} [{low}, {high}]" if half > WIDE else f"{middle} ±{100 * half:.2g}%"
     return wording.ratio(cell)
 
 

@@ -105,8 +105,7 @@ class _RunPage:
         for title in SECTIONS:
             if title == CLOSED[0] and self.page.wants_html:
                 self.page.heading("Every point", folded=True)
-                points = circumstances.details(self.data)
-                self.page.add(*points)
+                self.page.add(*circumstances.details(self.data))
             self._section(title)
         if self.not_made:
             self.page.heading("What could not be made", folded=True)
@@ -115,8 +114,7 @@ class _RunPage:
         page.heading(f"How it was {'counted' if data.simulated else 'measured'}", folded=True)
         page.add(*circumstances.how_measured(data))
         page.heading("Device and environment", folded=True)
-        page.add(*circumstances.device_facts(data))
-        page.add(*circumstances.environment(data))
+        page.add(*circumstances.device_facts(data), *circumstances.environment(data))
         page.heading("How to repeat it", folded=True)
         page.add(*circumstances.repeat(data))
         return self.not_made
@@ -138,9 +136,7 @@ class _RunPage:
                 if item in listed and self.data.study.get("report"):
                     name = f"{item.form}: {item.name}{f' of {item.of}' if item.of else ''}"
                     counts = self.data.simulated and not any(p.timed for p in self.data.points)
-                    hint = (
-                        " (a simulator counts, it does not time)" if counts and item.value else ""
-                    )
+                    hint = " (a simulator counts, it does not time)" * bool(counts and item.value)
                     self.not_made.append(f"{name}. Not made: {error}{hint}.")
                 continue
             if item in listed or item.name != "interactions" or parts[0].shown.rows:

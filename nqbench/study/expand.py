@@ -167,11 +167,7 @@ class _Expansion:
         return Point(*names, dict(factors), dict(derived), skip, program)
 
     def is_left_out(
-        self,
-        which: Sequence[int],
-        known: Mapping[str, Any],
-        levels: FactorLevels,
-        given: Given,
+        self, which: Sequence[int], known: Mapping[str, Any], levels: FactorLevels, given: Given
     ) -> bool:
         """Whether one of these conditions leaves the point out; the first that does is counted.
 

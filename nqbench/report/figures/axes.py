@@ -101,9 +101,8 @@ def value_axis(
         axis.set_minor_locator(NullLocator())
         step = max(1, math.ceil(decades / 4))
         powers = [floor * 10**i for i in range(0, math.ceil(decades) + 1, step)]
-        axis.set_major_locator(
-            FixedLocator([0.0, *(p for p in powers if p <= max(positive) * 2.5)])
-        )
+        shown = [0.0, *(p for p in powers if p <= max(positive) * 2.5)]
+        axis.set_major_locator(FixedLocator(shown))
     elif log:
         pad = (max(positive) / min(positive)) ** 0.06 * 1.05
         set_scale("log")

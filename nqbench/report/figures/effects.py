@@ -131,11 +131,8 @@ def draw(
     room = int(width_in * LETTERS_IN)
     for y, (row, text) in enumerate(rows):
         white = {"facecolor": "white", "edgecolor": "none", "pad": 0.3}
-        one: dict[str, Any] = {
-            "transform": ax.get_yaxis_transform(),
-            "fontsize": 7.5,
-            "bbox": white,
-        }
+        one: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "fontsize": 7.5}
+        one["bbox"] = white
         fits = _fits(row, text, width_in)
         ax.text(0, y - (0.2 if fits else 0.35), style.label_of(row, room), va="center", **one)
         one |= {"va": "center", "ha": "right" if fits else "left"}

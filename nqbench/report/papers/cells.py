@@ -361,9 +361,8 @@ def rows_of(
     lacks = {} if lacks is None else lacks
     if points.sweeps:
         found = (p for p in run.points if p.sweep.partition("_")[0] in points.sweeps)
-        return [
-            PointRow(paper, run, p.system, p.n, p, [p], table) for p in found if p.ok and not p.cpu
-        ]
+        timed = (p for p in found if p.ok and not p.cpu)
+        return [PointRow(paper, run, p.system, p.n, p, [p], table) for p in timed]
     rows: list[PointRow] = []
     for system in systems_of(paper, [run], points.systems):
         own = sorted({p.n for p in run.points if p.system == system})

@@ -169,10 +169,8 @@ class _Panels:
         elif curve.published:
             return {"color": style.GREY, "marker": "o", "markersize": 3, **hollow}
         else:
-            place = self.runs.index(curve.run)
-            series = style.series_style(
-                place * len(self.systems) + self.systems.index(curve.system)
-            )
+            place, system = self.runs.index(curve.run), self.systems.index(curve.system)
+            series = style.series_style(place * len(self.systems) + system)
             # Devices of similar speed overlap: the larger mark shows beneath the smaller.
             return {**series.keywords, "markersize": SMALL + 3 * (len(self.runs) - 1 - place)}
         return {**series.keywords, "markersize": SMALL, **hollow}
@@ -184,9 +182,8 @@ class _Panels:
 
         spec, height = self.spec, self.spec.y[drawn[0].y]
         places = sorted({x for curve in alike for x in curve.heights})
-        shown = [
-            b for c in alike for e in c.heights.values() for b in (e.value, e.low, e.high) if b
-        ]
+        found = (e for curve in alike for e in curve.heights.values())
+        shown = [b for e in found for b in (e.value, e.low, e.high) if b]
         marks = (mark(ax, k, places[-1]) for k in self.figure.known if k.role == height.role)
         shown += [value for value in marks if value is not None]
         if height.kind == "ratio":

@@ -75,9 +75,8 @@ def _points(paper: Paper, table: PaperTable, run: Dataset) -> Table:
             raise NotMeasured(f"the run has no point of the sweep {sweeps}", run.command)
         systems = cells.systems_of(paper, [run], table.points.systems)
         cells.refuse(run, next(iter(systems), rows[0].system if rows else ""), "no point")
-    used = [
-        i for i, c in enumerate(columns) if not c.optional or any(r[i] is not None for r in kept)
-    ]
+    filled = [any(row[i] is not None for row in kept) for i in range(len(columns))]
+    used = [i for i, c in enumerate(columns) if filled[i] or not c.optional]
     heads = [
         Column(c.head, "text" if c.of == "paper" else c.kind, c.unit, spread=c.spread)
         for c in (columns[i] for i in used)
@@ -335,10 +334,9 @@ def reproduced(
     place = "" if table.number == "none" else f", {number}"
     title = f"{paper.title}{place}: {table.title}{table.after}"
     kept = tuple(dict.fromkeys(note for note in notes if note))
-    source = source or source_of(run)
-    return Table(
-        slug("paper", table.id), title, tuple(columns), tuple(map(tuple, rows)), source, kept
-    )
+    cells = tuple(map(tuple, rows))
+    name, source = slug("paper", table.id), source or source_of(run)
+    return Table(name, title, tuple(columns), cells, source, kept)
 
 
 FORMS: Final[Mapping[str, Callable[[Paper, PaperTable, Dataset], Table]]] = {

@@ -48,10 +48,8 @@ def is_program(points: Iterable[PointResult]) -> bool:
 
 def timing_notes(points: Sequence[PointResult]) -> list[str]:
     """What the times of CPU programs and of whole programs on the GPU cover, if there are any."""
-    names = dict.fromkeys(p.system for p in points if p.cpu and p.ok)
-    on_cpu = (
-        f"On the CPU, timed as a whole: {', '.join(names)}; kernel times cover the kernel alone"
-    )
+    names = ", ".join(dict.fromkeys(p.system for p in points if p.cpu and p.ok))
+    on_cpu = f"On the CPU, timed as a whole: {names}; kernel times cover the kernel alone"
     return [on_cpu] * bool(names) + [PROGRAM_NOTE] * is_program(points)
 
 

@@ -25,6 +25,8 @@ from nqbench.study.report_items import ReportItem
 _PHASES: Final = (
     *("split", "allocate", "transfer", "evaluation", "apply", "reduce", "free", "other", "total"),
 )
+_QUANTITY: Final[Field[FactorEffect]] = (Column("quantity"), lambda e: e.quantity.label)
+_SIZE: Final[Field[FactorEffect]] = (Column("N", "number"), lambda e: e.n)
 
 
 def results(data: Dataset, item: ReportItem) -> list[Table]:
@@ -89,15 +91,11 @@ def effects(data: Dataset, item: ReportItem) -> list[Table]:
     """One row per quantity, size, factor and level; pages show them as changes."""
     sweep, shown = sweep_of(data, item), quantities_of(data, item)
     found = [e for q in shown for e in factorial.effects(data, sweep, q)]
-    quantity, n = (
-        (Column("quantity"), lambda e: e.quantity.label),
-        (Column("N", "number"), lambda e: e.n),
-    )
     worth = (_difference("effect", "ratio_level_over_base"), lambda e: e.difference)
     pairs = (Column("pairs", "number"), lambda e: e.pairs)
     columns, rows = tabulate(
         found,
-        *(quantity, n),
+        *(_QUANTITY, _SIZE),
         (Column("factor"), lambda e: e.factor),
         (Column("from"), lambda e: str(e.base)),
         (Column("to"), lambda e: str(e.level)),
@@ -115,12 +113,11 @@ def effects(data: Dataset, item: ReportItem) -> list[Table]:
             " interactions was fitted to all points (least squares)"
         )
     title = title_of(data, item, f"Main effects of sweep {sweep}")
-    table = Table(
-        slug("effects", sweep, item.value or ""), title, columns, rows, source_of(data), (*notes,)
-    )
-    several = [quantity] if len({e.quantity for e in found}) > 1 else []
+    name = slug("effects", sweep, item.value or "")
+    table = Table(name, title, columns, rows, source_of(data), tuple(notes))
+    several = [_QUANTITY] if len({e.quantity for e in found}) > 1 else []
     found.sort(key=lambda e: -e.n)
-    page = tabulate(found, (Column("change"), _change), worth, n, *several, pairs)
+    page = tabulate(found, (Column("change"), _change), worth, _SIZE, *several, pairs)
     return [replace(table, shown=replace(table, columns=page[0], rows=page[1]))]
 
 
@@ -136,10 +133,6 @@ def interactions(data: Dataset, item: ReportItem) -> list[Table]:
     """One row per quantity, size and pair of changes; pages show those that matter."""
     sweep, shown = sweep_of(data, item), quantities_of(data, item)
     found = factorial.interactions(data, sweep, shown)
-    quantity, n = (
-        (Column("quantity"), lambda i: i.quantity.label),
-        (Column("N", "number"), lambda i: i.n),
-    )
     fields: list[Field[Interaction]] = [
         (Column("change"), _change),
         (Column("other factor"), lambda i: f"{i.other}: {i.other_base} → {i.other_level}"),
@@ -149,7 +142,7 @@ def interactions(data: Dataset, item: ReportItem) -> list[Table]:
     ]
     turned = (Column("reversed"), lambda i: " and ".join(i.reversed))
     squares = (Column("squares", "number"), lambda i: i.pairs)
-    columns, rows = tabulate(found, quantity, n, *fields, squares, turned)
+    columns, rows = tabulate(found, _QUANTITY, _SIZE, *fields, squares, turned)
     notes = (
         "The effect of the change before and after the other factor changes; the interaction is"
         " how much the second differs from the first",
@@ -160,7 +153,7 @@ def interactions(data: Dataset, item: ReportItem) -> list[Table]:
     title = title_of(data, item, f"Two-way interactions of sweep {sweep}")
     name = slug("interactions", sweep, item.value or "")
     table = Table(name, title, columns, rows, source_of(data), notes)
-    several = [quantity] if len(shown) > 1 else []
+    several = [_QUANTITY] if len(shown) > 1 else []
     strong = tabulate(factorial.strongest(found), *fields, *several, turned)
     return [replace(table, shown=replace(table, columns=strong[0], rows=strong[1]))]
 
@@ -183,9 +176,7 @@ def resources(data: Dataset, item: ReportItem) -> list[Table]:
 def _resources(data: Dataset, item: ReportItem, sweep: str) -> Table | None:
     points = [p for p in data.select(sweep, cpu=False) if p.ok]
     factors = columns_of(data, sweep)
-    shown = [
-        name for name in vocabulary.RESOURCES if name not in factors
-    ]  # a level has its column already
+    shown = [name for name in vocabulary.RESOURCES if name not in factors]  # levels have columns
     present = [name for name in shown if any(p.detail(name) is not None for p in points)]
     if not {*RESOURCES} & {*present}:
         return None

@@ -171,10 +171,7 @@ def count(name: str, **params: Any) -> Value:
 
 
 def _resolved(
-    n: object = None,
-    system: str = _SYSTEM,
-    depth: int | None = None,
-    encoding: str | None = None,
+    n: object = None, system: str = _SYSTEM, depth: int | None = None, encoding: str | None = None
 ) -> CountRequest:
     if not isinstance(n, int):
         raise StudyError(f"a count needs a board size, a whole number n, not {n!r}")
