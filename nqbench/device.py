@@ -112,9 +112,8 @@ class Prepared(ABC):
 
         Raises ``InfeasibleError`` if this is not possible.
         """
-        raise InfeasibleError(
-            "this device cannot start launches with a cold L2 cache; measure with l2: hot", "l2"
-        )
+        said = "this device cannot start launches with a cold L2 cache; measure with l2: hot"
+        raise InfeasibleError(said, "l2")
 
     def phases(self, timeout_s: float | None = None) -> Mapping[str, float]:  # noqa: ARG002
         """Where the time of a run goes: seconds by phase; empty if this is unknown.

@@ -97,9 +97,8 @@ class ProgramContext:
         buffer = self._present(name)
         values = buffer.data if data is None else data
         if values is None:
-            raise DeviceError(
-                f"{self._plan.name} uploads buffer {name!r} without data, and the plan has none"
-            )
+            said = f"{self._plan.name} uploads buffer {name!r} without data, and the plan has none"
+            raise DeviceError(said)
         if values.size > buffer.length:
             raise DeviceError(
                 f"{self._plan.name} uploads {values.size} elements into buffer {name!r} of"
@@ -155,9 +154,8 @@ class ProgramContext:
         """End the run. Raises ``DeviceError`` if it left one of its own buffers allocated."""
         left = self.release()
         if left:
-            raise DeviceError(
-                f"{self._plan.name} ends without freeing {', '.join(left)}, which it allocated"
-            )
+            said = f"{self._plan.name} ends without freeing {', '.join(left)}, which it allocated"
+            raise DeviceError(said)
 
     def release(self) -> list[str]:
         """Free the buffers that the program allocated and did not free; returns their names."""
@@ -199,18 +197,16 @@ class ProgramContext:
     def _present(self, name: str, *, per_run: bool = False) -> Buffer:
         buffer = self._buffer(name, per_run=per_run)
         if name in self._absent:
-            raise DeviceError(
-                f"{self._plan.name} uses buffer {name!r}, which is not allocated at that time"
-            )
+            said = f"{self._plan.name} uses buffer {name!r}, which is not allocated at that time"
+            raise DeviceError(said)
         return buffer
 
 
 def kernel_of(plan: MultiLaunchPlan, name: str) -> Kernel:
     """A kernel by its name. Raises ``DeviceError`` with the known names."""
     if name not in plan.kernels:
-        raise DeviceError(
-            f"{plan.name} launches kernel {name!r}; the plan has {', '.join(plan.kernels)}"
-        )
+        said = f"{plan.name} launches kernel {name!r}; the plan has {', '.join(plan.kernels)}"
+        raise DeviceError(said)
     return plan.kernels[name]
 
 
@@ -239,7 +235,6 @@ def _typed(name: str, variable: Variable, value: np.generic | int | float) -> np
     except OverflowError:
         typed = cast(np.generic, kind(0))
     if np.issubdtype(kind, np.integer) and int(typed.item()) != value:
-        raise DeviceError(
-            f"kernel {name}: {variable.name} = {value} does not fit its type {variable.dtype}"
-        )
+        said = f"kernel {name}: {variable.name} = {value} does not fit its type {variable.dtype}"
+        raise DeviceError(said)
     return typed

@@ -121,9 +121,8 @@ class Record:
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
-            raise NewerRecord(
-                f"record {self.key}: unknown status {self.status!r}; a newer nqbench may know it"
-            )
+            said = f"record {self.key}: unknown status {self.status!r}; a newer nqbench may know it"
+            raise NewerRecord(said)
 
     @property
     def measured(self) -> bool:

@@ -127,9 +127,8 @@ def gpu_workers(gpus: str) -> list[WorkerPart]:
     wanted = there if gpus == "all" else [f"cuda:{int(part)}" for part in numbers]
     for spec in wanted:
         if spec not in there:
-            raise DeviceUnavailable(
-                f"--gpus {gpus}: there is no {spec}; here are {', '.join(there)}"
-            )
+            said = f"--gpus {gpus}: there is no {spec}; here are {', '.join(there)}"
+            raise DeviceUnavailable(said)
     if len({*wanted}) < len(wanted):
         raise StudyError(f"--gpus {gpus} names a GPU twice")
     known = {offer.spec: offer for offer in offers()}
@@ -216,9 +215,8 @@ def quiet_dask(*, workers: bool) -> Iterator[None]:
         import distributed  # noqa: F401
         from dask import config
     except ImportError as error:
-        raise DeviceUnavailable(
-            "dask.distributed is not installed; pip install 'nqbench[cluster]'"
-        ) from error
+        said = "dask.distributed is not installed; pip install 'nqbench[cluster]'"
+        raise DeviceUnavailable(said) from error
 
     loggers = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
     # Of tasks that end with their connection, and of jobs that could not be submitted.

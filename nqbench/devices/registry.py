@@ -118,9 +118,8 @@ class SimDevice(Device):
     def prepare(self, plan: Plan) -> SimPlan:
         """See ``simulator.launching.prepare``; ``DeviceError`` for a plan for the CPU."""
         if plan.on_cpu:
-            raise DeviceError(
-                f"{self.spec} runs kernels; {plan.name} is a computation for the cpu device"
-            )
+            said = f"{self.spec} runs kernels; {plan.name} is a computation for the cpu device"
+            raise DeviceError(said)
         from nqbench.simulator.launching import prepare
 
         return prepare(self.simulation, plan)
@@ -130,9 +129,8 @@ def open_simulator(spec: str, *, checked: bool = False) -> SimDevice:
     """Open a simulated GPU, in its checked mode if asked. Raises ``DeviceUnavailable``."""
     kind, rest = _split(choose_device(spec).spec)
     if kind != "sim":
-        raise DeviceUnavailable(
-            f"device {spec!r} is no simulator; use --device sim:MODEL, for example sim:mini"
-        )
+        said = f"device {spec!r} is no simulator; use --device sim:MODEL, for example sim:mini"
+        raise DeviceUnavailable(said)
     model, order, modes = _model_and_modes(rest)
     return SimDevice(model, order=order, modes=modes, checked=checked)
 

@@ -140,9 +140,8 @@ def examine(
     results, the answers of all questions, the load of the last minute.
     """
     if not re.fullmatch(r"cuda(:\d+)?|sim(:.*)?|cpu|auto", device):
-        raise DeviceUnavailable(
-            f"doctor knows no device {device!r}; write --device auto, cuda:0, sim or cpu"
-        )
+        said = f"doctor knows no device {device!r}; write --device auto, cuda:0, sim or cpu"
+        raise DeviceUnavailable(said)
     # The load is read first: the questions themselves are work.
     load_1min = load()
     answers = ask()

@@ -107,9 +107,8 @@ class _NvbenchReader:
         root = _load(path)
         states = [(bench.name, state) for bench in root.benchmarks for state in bench.states]
         if not states:
-            raise InterchangeError(
-                f"{path} holds no benchmark with a state; write it with `nvbench --json FILE`"
-            )
+            said = f"{path} holds no benchmark with a state; write it with `nvbench --json FILE`"
+            raise InterchangeError(said)
         names = {gpu.id: gpu.name for gpu in root.devices}
         used = list(dict.fromkeys(state.device for _, state in states))
         if len(used) > 1:

@@ -133,9 +133,8 @@ def launch(
     fault = findings.pop(FAULT, "") or "do not trust this device; run the GPU tests"
     who = f"{name or workload.name} on {device.spec}"
     if check and expected is not None and answer != expected:
-        raise WrongAnswer(
-            f"{who} answered {answer} for n={resolved['n']}, but {expected} is right: {fault}"
-        )
+        said = f"{who} answered {answer} for n={resolved['n']}, but {expected} is right: {fault}"
+        raise WrongAnswer(said)
     if compared is not None and compared.fault:
         raise WrongAnswer(
             f"{who}: {compared.fault}; {compared.right} of {compared.total} elements are right"

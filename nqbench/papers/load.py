@@ -261,9 +261,8 @@ class _Check:
     def formula(self, text: str, path: KeyPath, *, of_cell: bool) -> None:
         """A formula of a claim or of a cell, and the names in it."""
         if "over(" in text:
-            raise StudyError(
-                f"`{text}`: write [... for N in [15, 16]], not over(..., lambda N: ...)"
-            )
+            said = f"`{text}`: write [... for N in [15, 16]], not over(..., lambda N: ...)"
+            raise StudyError(said)
         arguments = language.CELL_ARGUMENTS if of_cell else language.CLAIM_ARGUMENTS
         parsed = expressions.parse(text, language.CELLS if of_cell else language.CLAIMS)
         if of_cell:

@@ -70,9 +70,8 @@ class RunWriter:
             self._lock = FileLock(path / LOCK)
             self._lock.acquire(timeout=0)
         except Timeout:
-            raise FolderRefused(
-                f"{path} is being written by another run; wait for it, or give another --out"
-            ) from None
+            said = f"{path} is being written by another run; wait for it, or give another --out"
+            raise FolderRefused(said) from None
         except OSError as error:
             raise FolderRefused(
                 f"{path} cannot be written: {error.strerror}; nothing was measured,"

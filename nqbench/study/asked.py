@@ -234,9 +234,8 @@ def _check_conditions(
         for level in words:
             if level not in levels:
                 hint = f": each factor has its own --point: --point {level}" if "=" in level else ""
-                raise StudyError(
-                    f"{said}: {subject} has {name} {listing(levels)}, not {level}{hint}"
-                )
+                said = f"{said}: {subject} has {name} {listing(levels)}, not {level}{hint}"
+                raise StudyError(said)
     there = sorted({p.n for p in points})
     for n in sizes:
         if n not in there:
@@ -288,9 +287,8 @@ def with_axes(config: Path, words: Sequence[str]) -> Study:
         holders = [s for s, sweep in zip(written, study.sweeps, strict=True) if name in sweep.given]
         if beside := next((s.zip for s in study.sweeps if name in s.zip), None):
             others = listing([other for other in beside if other != name], "and")
-            raise StudyError(
-                f"{said}: {name} runs side by side with {others} under zip; edit these"
-            )
+            said = f"{said}: {name} runs side by side with {others} under zip; edit these"
+            raise StudyError(said)
         for sweep in holders or written if name != "n" else ():
             sweep["matrix"] = {**sweep.get("matrix", {}), name: values}
             _drop(sweep, "fixed", name)

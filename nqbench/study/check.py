@@ -95,9 +95,8 @@ class _StudyChecks:
         if name not in factors:
             known = [*factors, *(["system"] if group != "fixed" else [])]
             hint = self.workload.removed.get(name) or suggestion(name, known)
-            raise self.source.error(
-                f"unknown factor '{name}' under '{group}'; {hint}{self.hint}", path
-            )
+            said = f"unknown factor '{name}' under '{group}'; {hint}{self.hint}"
+            raise self.source.error(said, path)
         return factors[name]
 
     def sizes(self, axis: Axis) -> None:
@@ -168,9 +167,8 @@ class _StudyChecks:
         factors = self.workload.factors
         levels = {level for factor in factors.values() for level in factor.levels}
         for name in sorted((condition.names & levels) - factors.keys()):
-            raise self.source.error(
-                f"in `{condition}`, {name} is a level: write it in quotes, '{name}'", condition.path
-            )
+            said = f"in `{condition}`, {name} is a level: write it in quotes, '{name}'"
+            raise self.source.error(said, condition.path)
         for name, constant in condition.expression.comparisons():
             item = PlacedValue(constant, condition.path)
             if name == "system":
@@ -191,8 +189,6 @@ class _StudyChecks:
                 hint = f"and {shown(name)} is not one; {suggestion(name, names)}"
                 raise self.source.error(f"'{option}' takes a factor, {hint}", (*path, option))
             if name in used:
-                raise self.source.error(
-                    f"'{option}' is {name}, as '{used[name]}' is already; name another factor",
-                    (*path, option),
-                )
+                said = f"'{option}' is {name}, as '{used[name]}' is already; name another factor"
+                raise self.source.error(said, (*path, option))
             used[name] = option

@@ -115,9 +115,8 @@ def _sweeps(
             )
         return (_sweep(source, file, (), file.name, sizes),)
     if at_top:
-        raise source.error(
-            f"'{at_top[0]}' is at top level next to 'sweeps'; move it into its sweep", (at_top[0],)
-        )
+        said = f"'{at_top[0]}' is at top level next to 'sweeps'; move it into its sweep"
+        raise source.error(said, (at_top[0],))
     names = [sweep.name for sweep in file.sweeps]
     for index, name in enumerate(names):
         if name in names[:index]:
@@ -237,10 +236,8 @@ def _check_given(source: ParsedFile, sweep: model.Sweep, sizes: model.Axis | Non
     """Every factor is given once, and there are sizes."""
     groups = {"fixed": sweep.fixed, "matrix": sweep.matrix, "zip": sweep.zip}
     if not any(groups.values()) and not sweep.systems and KERNEL not in source.data:
-        raise source.error(
-            f"the sweep '{sweep.name}' is empty: it needs system, systems, fixed, matrix or zip",
-            sweep.path,
-        )
+        said = f"the sweep '{sweep.name}' is empty: it needs system, systems, fixed, matrix or zip"
+        raise source.error(said, sweep.path)
     places: dict[str, str] = {}
     if sweep.systems:
         places["system"] = "system" if (*sweep.path, "system") in source.lines else "systems"
@@ -253,14 +250,11 @@ def _check_given(source: ParsedFile, sweep: model.Sweep, sizes: model.Axis | Non
                 raise source.error(f"{said}; keep one of them", axis.path)
             places[factor] = group
     if "system" in sweep.fixed:
-        raise source.error(
-            "write 'system' in the sweep itself, not under fixed", sweep.fixed["system"].path
-        )
+        said = "write 'system' in the sweep itself, not under fixed"
+        raise source.error(said, sweep.fixed["system"].path)
     if "n" not in places and sizes is None:
-        raise source.error(
-            f"the sweep '{sweep.name}' has no sizes; give n in the sweep or at top level",
-            sweep.path,
-        )
+        said = f"the sweep '{sweep.name}' has no sizes; give n in the sweep or at top level"
+        raise source.error(said, sweep.path)
 
 
 def _check_zip(source: ParsedFile, sweep: model.Sweep) -> None:
@@ -296,10 +290,8 @@ def _report_item(
     kind = _kind(source, file, path)
     _check_options(source, file, path, kind)
     if file.of is not None and file.of not in sweeps:
-        raise source.error(
-            f"'of': there is no sweep {shown(file.of)}; {suggestion(file.of, sweeps)}",
-            (*path, "of"),
-        )
+        said = f"'of': there is no sweep {shown(file.of)}; {suggestion(file.of, sweeps)}"
+        raise source.error(said, (*path, "of"))
     of = file.of
     if of is None and not kind.every:
         if len(sweeps) > 1:
@@ -308,10 +300,8 @@ def _report_item(
         of = sweeps[0]
     known = (*values(), *source.data.get(KERNEL, {}).get("metrics", {}))
     if file.value is not None and file.value not in known and not is_counter(file.value):
-        raise source.error(
-            f"'value' cannot be {shown(file.value)}; {suggestion(file.value, known)}",
-            (*path, "value"),
-        )
+        said = f"'value' cannot be {shown(file.value)}; {suggestion(file.value, known)}"
+        raise source.error(said, (*path, "value"))
     return ReportItem.from_json(file.model_dump(exclude_none=True) | {"of": of})
 
 
@@ -323,9 +313,8 @@ def _kind(source: ParsedFile, file: ReportFile, path: KeyPath) -> ReportKind:
     if name in kinds(form):
         return kinds(form)[name]
     if form == "table" and name in REMOVED_TABLES:
-        raise source.error(
-            f"there is no table '{name}' any more: {REMOVED_TABLES[name]}", (*path, form)
-        )
+        said = f"there is no table '{name}' any more: {REMOVED_TABLES[name]}"
+        raise source.error(said, (*path, form))
     hint = suggestion(name, kinds(form))
     raise source.error(f"there is no {form} '{name}'; {hint}", (*path, form))
 
@@ -340,9 +329,8 @@ def _check_options(source: ParsedFile, file: ReportFile, path: KeyPath, kind: Re
                 (*path, option),
             )
         if option in kind.required and option not in given:
-            raise source.error(
-                f"the {kind.form} '{kind.name}' needs '{option}': {OPTIONS[option]}", path
-            )
+            said = f"the {kind.form} '{kind.name}' needs '{option}': {OPTIONS[option]}"
+            raise source.error(said, path)
 
 
 def read_dict(data: Mapping[str, Any]) -> ParsedFile:

@@ -49,9 +49,8 @@ def _axis(source: ParsedFile, raw: Any, path: KeyPath, *, many: bool, single: bo
     if isinstance(raw, dict) and raw.keys() & set(KINDS):
         if odd := next((key for key in raw if key not in KINDS), None):
             kinds = listing(KINDS, "and")
-            raise source.error(
-                f"'{odd}' is not a kind of device; the kinds are {kinds}", (*path, odd)
-            )
+            said = f"'{odd}' is not a kind of device; the kinds are {kinds}"
+            raise source.error(said, (*path, odd))
         by_kind = {
             kind: _values(source, raw[kind], (*path, kind), many, single)
             for kind in KINDS
@@ -79,9 +78,8 @@ def _values(
     if not single:
         example = raw if not isinstance(raw, dict) else "..."
         ranges = "" if key in ("system", "systems") else " or a range such as {range: [2, 6]},"
-        raise source.error(
-            f"'{key}' takes a list, such as [{example}],{ranges} not {shown(raw)}", path
-        )
+        said = f"'{key}' takes a list, such as [{example}],{ranges} not {shown(raw)}"
+        raise source.error(said, path)
     return (item,)
 
 
@@ -197,9 +195,8 @@ def fraction(text: object) -> float:
     """``0.5%`` as ``0.005``. Raises ``StudyError`` (without a place) for anything else."""
     match = _PERCENT.fullmatch(text) if isinstance(text, str) and len(text) < 40 else None
     if match is None:
-        raise StudyError(
-            f"{shown(text)} is not a percentage; write a number with a % sign, such as 0.5%"
-        )
+        said = f"{shown(text)} is not a percentage; write a number with a % sign, such as 0.5%"
+        raise StudyError(said)
     value = float(match[1]) / 100
     if not 0 < value <= 0.5:
         raise StudyError(f"the percentage {shown(text)} must be more than 0% and at most 50%")

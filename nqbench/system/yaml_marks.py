@@ -115,9 +115,8 @@ def parse(path: Path, text: str, noun: str = "study", *, as_text: bool = False) 
     except yaml.YAMLError as error:
         raise _syntax_error(path, text, error, noun) from error
     except RecursionError as error:
-        raise StudyError(
-            f"the file is nested too deeply to be a {noun}", FileLine(path, 1)
-        ) from error
+        said = f"the file is nested too deeply to be a {noun}"
+        raise StudyError(said, FileLine(path, 1)) from error
     if node is None or (isinstance(node, yaml.ScalarNode) and not node.value):
         raise StudyError(f"the file is empty; a {noun} is keys with values", FileLine(path, 1))
     if not isinstance(node, yaml.MappingNode):
@@ -174,10 +173,8 @@ def _text(path: Path, noun: str) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
-        raise StudyError(
-            f"the file is not UTF-8 text (byte 0x{raw[error.start]:02x}); save it as UTF-8",
-            FileLine(path, line),
-        ) from error
+        said = f"the file is not UTF-8 text (byte 0x{raw[error.start]:02x}); save it as UTF-8"
+        raise StudyError(said, FileLine(path, line)) from error
 
 
 def _syntax_error(path: Path, text: str, error: yaml.YAMLError, noun: str) -> StudyError:

@@ -80,9 +80,8 @@ def _object(name: str, module: ModuleType, attribute: str) -> Workload:
         known = [n for n, value in vars(module).items() if isinstance(value, Workload)]
         hint = suggestion(attribute, known) if known else "it has no workload"
         file = PurePath(module.__file__ or name).name
-        raise StudyError(
-            f"workload {name!r} cannot be loaded: {file} has no object {attribute!r}; {hint}"
-        )
+        said = f"workload {name!r} cannot be loaded: {file} has no object {attribute!r}; {hint}"
+        raise StudyError(said)
     if not isinstance(found, Workload):
         raise StudyError(
             f"workload {name!r} is a {type(found).__name__}, not a Workload; let its class inherit"

@@ -26,9 +26,8 @@ def given_levels(
     ``InfeasibleError`` for a number out of range.
     """
     if system is not None and system not in systems:
-        raise StudyError(
-            f"no system {system!r} in workload {workload}; {suggestion(system, systems)}"
-        )
+        said = f"no system {system!r} in workload {workload}; {suggestion(system, systems)}"
+        raise StudyError(said)
     explicit = {name: level for name, level in given.items() if level != NOT_APPLICABLE}
     for name, level in explicit.items():
         if name not in factors:

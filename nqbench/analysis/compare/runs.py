@@ -213,9 +213,8 @@ def _compare(
     value: str | None,
 ) -> Comparison:
     if not 0 <= margin < 1:
-        raise StudyError(
-            f"a margin of {100 * margin:g}% makes no sense; it is at least 0% and below 100%"
-        )
+        said = f"a margin of {100 * margin:g}% makes no sense; it is at least 0% and below 100%"
+        raise StudyError(said)
     asked = list(sides[0].quantities(value))
     if not value and sides[0].simulated:  # where a run was asked for them
         asked = [quantity(MODELLED), *asked, quantity("dram_bytes")]
@@ -244,9 +243,8 @@ def _compare(
         )
     if not sections:
         first = [f"; e.g. {m.label} in {m.where}: {m.reason}" for m in matching.missing[:1]]
-        raise AnalysisError(
-            f"{' and '.join(names)} have no finished point in common{''.join(first)}"
-        )
+        said = f"{' and '.join(names)} have no finished point in common{''.join(first)}"
+        raise AnalysisError(said)
     notes = (*matching.notes, *_notes(sides, {section.quantity.kind for section in sections}))
     missing = (*matching.missing, *(m for q in asked for m in _instant(matching.pairs, q, names)))
     cycles = _in_cycles(sections, sides, margin)

@@ -160,9 +160,8 @@ def _cells(points: Sequence[PointResult], factors: tuple[str, ...], what: Quanti
         key = tuple(point.level(f) for f in factors)
         if key in by_level:
             same = ", ".join(f"{f} {v}" for f, v in zip(factors, key, strict=True))
-            raise AnalysisError(
-                f"two points share {same}: another factor varies too; name it or fix it"
-            )
+            said = f"two points share {same}: another factor varies too; name it or fix it"
+            raise AnalysisError(said)
         by_level[key] = [values[r] for r in sorted(rounds)]
     table = np.asarray(list(by_level.values()), dtype=float)
     return Cells(what, points[0].n, factors, tuple(by_level), table)
@@ -228,9 +227,8 @@ def _fitted(table: Cells, change: Change) -> Estimate:
     design = np.column_stack(list(columns.values()))
     others = np.delete(design, target, axis=1)
     if np.linalg.matrix_rank(design) == np.linalg.matrix_rank(others):
-        raise AnalysisError(
-            f"{factor}: {base} and {level} cannot be separated from another factor of the sweep"
-        )
+        said = f"{factor}: {base} and {level} cannot be separated from another factor of the sweep"
+        raise AnalysisError(said)
     return table.combined(np.linalg.lstsq(design, np.log(table.values), rcond=None)[0][target])
 
 
@@ -270,9 +268,8 @@ def interactions(
                 if (made := _interaction(table, change, other))
             ]
     if not found:
-        raise AnalysisError(
-            f"sweep {sweep!r} has no two factors that were varied together: no interaction"
-        )
+        said = f"sweep {sweep!r} has no two factors that were varied together: no interaction"
+        raise AnalysisError(said)
     return found
 
 
@@ -295,9 +292,8 @@ def strongest(found: Sequence[Interaction]) -> list[Interaction]:
 def _tables(data: Dataset, sweep: str, what: Quantity, factors: Sequence[str]) -> list[Cells]:
     """The cells of each size that has any. Raises ``AnalysisError`` without one."""
     if not factors:
-        raise AnalysisError(
-            f"sweep {sweep!r} varies no factor: an effect needs two levels of one; add a matrix"
-        )
+        said = f"sweep {sweep!r} varies no factor: an effect needs two levels of one; add a matrix"
+        raise AnalysisError(said)
     by_size: dict[int, list[PointResult]] = {}
     for point in data.select(sweep, cpu=data.programs_only):
         if point.ok and point.values(what):

@@ -52,9 +52,8 @@ class GpuCeilings:
         """The highest of a kind; for bytes the copy's. Raises ``AnalysisError`` without one."""
         known = [c for c in self.found.values() if c.kind == kind and c.operation != "read"]
         if not known:
-            raise AnalysisError(
-                f"the ceilings of {self.device} lack one for {kind}; run `nqbench run {STUDY}`"
-            )
+            said = f"the ceilings of {self.device} lack one for {kind}; run `nqbench run {STUDY}`"
+            raise AnalysisError(said)
         return max(known, key=lambda c: c.per_s.value)
 
 
@@ -77,9 +76,8 @@ def ceilings_of(data: Dataset) -> GpuCeilings:
         if operation not in best or found.per_s.value > best[operation].per_s.value:
             best[operation] = found
     if not best:
-        raise AnalysisError(
-            f"run {data.name!r} has no measured ceiling; run `nqbench run {STUDY}` on the GPU"
-        )
+        said = f"run {data.name!r} has no measured ceiling; run `nqbench run {STUDY}` on the GPU"
+        raise AnalysisError(said)
     return GpuCeilings(data.device, {o: best[o] for o in CEILINGS if o in best})
 
 

@@ -80,9 +80,8 @@ def roof_points(run: Dataset, ceilings: GpuCeilings) -> tuple[list[RoofPoint], l
     where no point is left, for a simulated run, and for ceilings of another device.
     """
     if run.simulated:
-        raise AnalysisError(
-            f"run {run.name!r} is simulated: it has counters and no times; name a run on a GPU"
-        )
+        said = f"run {run.name!r} is simulated: it has counters and no times; name a run on a GPU"
+        raise AnalysisError(said)
     if run.device != ceilings.device:
         raise AnalysisError(
             f"the ceilings are those of {ceilings.device}, the run is of {run.device}; run"

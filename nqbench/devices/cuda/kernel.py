@@ -391,9 +391,8 @@ def type_code(entry: str, buffers: Sequence[Buffer], argument: Argument | Variab
         return f"0{ {1: 'b', 2: 'h', 4: 'i', 8: 'q'}[argument.dtype.alignment] }{argument.nbytes}s"
     if isinstance(argument, np.generic):
         return argument.dtype.char
-    raise DeviceError(
-        f"kernel {entry} takes {argument!r}; arguments are buffer names or numpy scalars"
-    )
+    said = f"kernel {entry} takes {argument!r}; arguments are buffer names or numpy scalars"
+    raise DeviceError(said)
 
 
 class DeviceMemory:

@@ -53,9 +53,8 @@ def find_gpus() -> dict[str, DeviceFacts]:
     """
     count = load_pycuda().Device.count()
     if count == 0:
-        raise DeviceUnavailable(
-            "the NVIDIA driver sees no GPU; check CUDA_VISIBLE_DEVICES and 'nvidia-smi'"
-        )
+        said = "the NVIDIA driver sees no GPU; check CUDA_VISIBLE_DEVICES and 'nvidia-smi'"
+        raise DeviceUnavailable(said)
     return {f"cuda:{index}": gpu_facts(index) for index in range(count)}
 
 
@@ -158,15 +157,13 @@ class NvmlSensor(Sensor):
         try:
             self._nvml = importlib.import_module("pynvml")
         except ImportError as error:
-            raise DeviceError(
-                "NVML's Python package is not installed; 'pip install nvidia-ml-py' fixes it"
-            ) from error
+            said = "NVML's Python package is not installed; 'pip install nvidia-ml-py' fixes it"
+            raise DeviceError(said) from error
         try:
             self._nvml.nvmlInit()
         except self._nvml.NVMLError as error:
-            raise DeviceError(
-                f"NVML does not start ({error}); 'nvidia-smi' shows the driver's state"
-            ) from error
+            said = f"NVML does not start ({error}); 'nvidia-smi' shows the driver's state"
+            raise DeviceError(said) from error
         self._open = True
         try:
             self._gpu = self._nvml.nvmlDeviceGetHandleByPciBusId(bus_id)

@@ -142,9 +142,8 @@ def scaling(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
         raise AnalysisError(f"sweep {sweep!r} has no finished point with a {shown[0].label}")
     others = columns_of(data, sweep)
     if len(others) > 1 and not item.series:
-        raise AnalysisError(
-            f"sweep {sweep!r} varies {', '.join(others)}: name the factor of the lines, `series`"
-        )
+        said = f"sweep {sweep!r} varies {', '.join(others)}: name the factor of the lines, `series`"
+        raise AnalysisError(said)
     series = item.series or (others[0] if others else None)
     every = [*kernels, *baselines]
     panels = [CurvePanel(q, q.label, _curves(data, every, "n", series, q)) for q in shown]

@@ -161,9 +161,8 @@ def count(name: str, **params: Any) -> Value:
     if not name.startswith("iterations"):
         return cast(Value, getattr(request, name))
     if statistic and statistic not in STATISTICS:
-        raise StudyError(
-            f"no statistic is called {statistic!r}; {suggestion(statistic, STATISTICS)}"
-        )
+        said = f"no statistic is called {statistic!r}; {suggestion(statistic, STATISTICS)}"
+        raise StudyError(said)
     found: dict[str, Any] = {stat: getattr(request.iterations, stat) for stat in STATISTICS}
     if name == "iterations_per_job":
         return cast(Value, found[statistic]) if statistic else found

@@ -55,10 +55,8 @@ def valid_board(n: int) -> Board:
 def check_valid_exists(n: int) -> None:
     """Raise ``InfeasibleError`` for n = 2 and 3."""
     if n < MIN_VALID_N and n != 1:
-        raise InfeasibleError(
-            f"board: valid does not exist at n: {n}; use board: random, or n from {MIN_VALID_N}",
-            "board",
-        )
+        said = f"board: valid does not exist at n: {n}; use board: random, or n from {MIN_VALID_N}"
+        raise InfeasibleError(said, "board")
 
 
 def conflicts(board: NDArray[np.integer[Any]]) -> int:

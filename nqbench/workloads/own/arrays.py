@@ -138,9 +138,8 @@ def _check(node: ast.AST, text: str) -> None:
         word = node.value
         subscripts = re.fullmatch(r"[a-z, .]*(->[a-z, .]*)?", word) and word not in _OBJECTS
         if word not in DTYPES and not subscripts:
-            raise StudyError(
-                f"`{text}` is not allowed: {word!r} is no type and no subscripts of einsum"
-            )
+            said = f"`{text}` is not allowed: {word!r} is no type and no subscripts of einsum"
+            raise StudyError(said)
 
 
 def _check_attribute(node: ast.Attribute, text: str) -> None:

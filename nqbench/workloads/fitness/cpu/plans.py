@@ -79,9 +79,8 @@ def cpu_plan(levels: FactorLevels, boards: NDArray[Any]) -> CpuPlan:
 def check_packages(levels: FactorLevels) -> None:
     """Refuse ``cpu_tbb`` without TBB (``WrongDeviceError``: the point is skipped)."""
     if levels["scheme"] == "cpu_tbb" and (fault := load_tbb()):
-        raise WrongDeviceError(
-            f"scheme: cpu_tbb needs Intel's TBB: {fault}; compare cpu_threads and cpu_forkjoin"
-        )
+        said = f"scheme: cpu_tbb needs Intel's TBB: {fault}; compare cpu_threads and cpu_forkjoin"
+        raise WrongDeviceError(said)
 
 
 def _plan(
