@@ -170,8 +170,7 @@ class Record:
         if fault:
             raise StoreError(f"record {fault}")
         about = {RENAMED.get(name, name): value for name, value in data.get("about", {}).items()}
-        samples = tuple(data.get("samples_s", ()))
-        return cls(**{**data, "samples_s": samples, "about": about})
+        return cls(**{**data, "samples_s": tuple(data.get("samples_s", ())), "about": about})
 
 
 @cache

@@ -124,8 +124,7 @@ def run_html(answer: Answer) -> str:
         for change in answer.changes
     ]
     if changes:
-        table = table_of(changes).fillna("")
-        parts.append(table.to_html(index=False, border=0, justify="left"))
+        parts.append(table_of(changes).fillna("").to_html(index=False, border=0, justify="left"))
     return "\n".join(parts)
 
 

@@ -155,8 +155,7 @@ def paper_rows(paper: Paper, runs: Sequence[Named]) -> list[MatrixRow]:
         cells = []
         for device, text in paper.printed(effect, n).items():
             value = None if text in DIRECTIONS else Estimate(float(text))
-            name = chip(paper.device(device).name)
-            cells.append(MatrixCell(name, "printed", value, n, text))
+            cells.append(MatrixCell(chip(paper.device(device).name), "printed", value, n, text))
         for device, run, verdicts in judged:
             verdict = next((v for v in verdicts if v.claim is claims[i]), None)
             said = paper.claim(effect.claim).n if effect.claim else [n]
@@ -164,8 +163,7 @@ def paper_rows(paper: Paper, runs: Sequence[Named]) -> list[MatrixRow]:
                 # What the paper says of several sizes may depend on them.
                 elsewhere = run.modelled and (len(said) == 1 or size.n in said)
                 if isinstance(size.value, Estimate) and (size.n == n or elsewhere):
-                    provenance = _provenance(run)
-                    cells.append(MatrixCell(device, provenance, size.value, size.n or n))
+                    cells.append(MatrixCell(device, _provenance(run), size.value, size.n or n))
         rows.append(MatrixRow(short(paper), effect.id, effect.label, n, tuple(cells)))
     return rows
 

@@ -45,9 +45,8 @@ def reproduce(
         for report in write.report_recorded(papers, out, cpu=cpu):
             show.results.show_paper(report)
         for name in (name for name in papers if not any(write.recorded([name]))):
-            show.console.note(
-                f"there is no run of {name} here: `nqbench reproduce {name}` makes one"
-            )
+            said = f"there is no run of {name} here: `nqbench reproduce {name}` makes one"
+            show.console.note(said)
         return
     worst, left_out = 0, 0
     for name in papers:
@@ -89,8 +88,7 @@ def _reproduce(
         run, out = load_dataset(outcome.path), out or default_out(outcome.path)
         write_report(Answer(run), out)
         beside = recorded_beside(name, outcome.path)
-        own = with_programs([run], cpu)
-        made = write_paper(load_paper(name), own, out, beside=beside)
+        made = write_paper(load_paper(name), with_programs([run], cpu), out, beside=beside)
         show.results.show_paper(made, outcome.path)
     return exit_code(outcome)
 
@@ -116,8 +114,7 @@ def _on_own_gpus(name: str, out: Path | None, budget: float | None) -> int:
         show.results.show_outcome(outcomes[-1])
     runs = [load_dataset(one.path) for one in outcomes if one.counts.get("ok", 0)]
     if runs:
-        made = write_own(paper, runs, out or PLOTS / "local" / "own" / name)
-        show.results.show_paper(made)
+        show.results.show_paper(write_own(paper, runs, out or PLOTS / "local" / "own" / name))
     return max(map(exit_code, outcomes))
 
 

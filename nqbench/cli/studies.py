@@ -113,8 +113,7 @@ def _dry_run(
     most_s = None if facts.kind == "sim" else share_s * sum(not point.skip for point in points)
     most_s = most_s and min(most_s, budget or most_s)
     if out or fresh:
-        said = foreseen(study, out or local_folder(study.name, spec), fresh, facts.name)
-        show.console.note(said)
+        show.console.note(foreseen(study, out or local_folder(study.name, spec), fresh, facts.name))
     if as_json:
         planned = [point.as_json() for point in points]
         show.console.print_json({"points": planned, "estimate_s": most_s})
@@ -161,8 +160,7 @@ def bottleneck(
     from nqbench.study import ReportItem
     from nqbench.study.asked import variants_study
 
-    study = variants_study(words, n or ())
-    outcome = measure(study, choose(device), out=out, fresh=fresh)
+    outcome = measure(variants_study(words, n or ()), choose(device), out=out, fresh=fresh)
     conclude([outcome], items=[ReportItem("table", "bottleneck")])
     if code := exit_code(outcome):
         raise typer.Exit(code)

@@ -127,8 +127,7 @@ class _Cutter:
     def __init__(
         self, text: str, marks: frozenset[str], start: int = 0, end: int | None = None
     ) -> None:
-        self.text = text
-        self.marks = marks
+        self.text, self.marks = text, marks
         self.part = start, len(text) if end is None else end
         self.found: list[Piece] = []
         self._begin(start)

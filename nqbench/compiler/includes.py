@@ -90,8 +90,7 @@ def find_headers(
     need it (``#if``) or reports the line.
     """
     source = source.resolve()
-    search = (source.parent, *folders)
-    found = _headers((), search, text, frozenset({source}), read)
+    found = _headers((), (source.parent, *folders), text, frozenset({source}), read)
     return list({(header.name, header.path): header for header in found}.values())
 
 

@@ -62,8 +62,7 @@ class ChunkedBoard:
             depth = SHALLOW + (n > LAST_SHALLOW_N)
             jobs = dealt(border.jobs(n, depth).reshape(-1, 3))
         chunks = min(len(jobs), CHUNKS << 3 * max(0, n - LAST_SHALLOW_N))
-        edges = np.linspace(0, len(jobs), chunks + 1).astype(np.int64)
-        return cls(n, depth, jobs, edges)
+        return cls(n, depth, jobs, np.linspace(0, len(jobs), chunks + 1).astype(np.int64))
 
     @property
     def chunks(self) -> int:

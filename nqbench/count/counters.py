@@ -282,8 +282,7 @@ def count_on_core(board: ChunkedBoard, chunks: range, again: bool) -> ChunkSum:
     started = time.perf_counter()
     weights = int(count())
     took_s = time.perf_counter() - started
-    second = int(search()) if again else None
-    return ChunkSum(chunks.start, len(chunks), weights, took_s, second)
+    return ChunkSum(chunks.start, len(chunks), weights, took_s, int(search()) if again else None)
 
 
 class KernelLauncher:
@@ -328,8 +327,7 @@ class KernelLauncher:
             sums[path] += weights
             if not path:
                 took_s += kernel_s
-        second = sums[1] if again else None
-        return ChunkSum(chunks.start, len(chunks), sums[0], took_s, second)
+        return ChunkSum(chunks.start, len(chunks), sums[0], took_s, sums[1] if again else None)
 
     def _of_jobs(self, board: ChunkedBoard, chunks: range, again: bool) -> Iterator[PathPlan]:
         if board.n not in self._launches:

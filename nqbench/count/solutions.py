@@ -148,8 +148,7 @@ def in_chunks(
         parts.append(f"{found.checked} counted again by {counter.check_name}")
     if counter.launches:
         launches = f"{found.parts} launch{'es' * (found.parts != 1)}"
-        took = f"kernel {span(found.took_s)}" if counter.timed else "simulated"
-        parts += [launches, took]
+        parts += [launches, f"kernel {span(found.took_s)}" if counter.timed else "simulated"]
     how = f"{', '.join(parts)}, {span(took_s)} in all; equal to OEIS A000170"
     return Count(n, found.solutions, how)
 

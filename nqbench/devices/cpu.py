@@ -72,8 +72,7 @@ class CpuPrepared(Prepared):
         self, function: Callable[..., int | CpuResult], arguments: tuple[Any, ...]
     ) -> None:
         self.resources: Resources = {}
-        self._function = function
-        self._arguments = arguments
+        self._function, self._arguments = function, arguments
         self._result: CpuResult | None = None
 
     def launch(self, timeout_s: float | None = None) -> Launch:  # noqa: ARG002 (a call cannot be interrupted)

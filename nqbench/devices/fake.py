@@ -161,9 +161,7 @@ class FakePrepared(Prepared):
     def __init__(self, device: FakeDevice, plan: KernelPlan | MultiLaunchPlan, answer: int) -> None:
         self.transfer_s = None if device.deterministic else 1e-5
         self.resources: Resources = {"registers": 32, "occupancy": 1.0}
-        self._device = device
-        self._plan = plan
-        self._answer = answer
+        self._device, self._plan, self._answer = device, plan, answer
         self._cold = self._refilled = False
         self._launches = 0
         identity = identity_of(plan)

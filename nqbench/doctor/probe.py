@@ -168,8 +168,7 @@ def nvml() -> dict[str, Any]:
 
     package.nvmlInit()
     try:
-        count = package.nvmlDeviceGetCount()
-        gpus = [_gpu(package, ask, index) for index in range(count)]
+        gpus = [_gpu(package, ask, index) for index in range(package.nvmlDeviceGetCount())]
         return {"driver": ask("SystemGetDriverVersion"), "gpus": gpus}
     finally:
         package.nvmlShutdown()

@@ -162,16 +162,9 @@ class DeviceThreads:
     def _open(self, device: DeviceSlot) -> SharedRun:
         asked, out = self._request, self._request.out(device.model)
         look_first(asked.study, out, asked.fresh)
-        recording = Recording(
-            self._stack.enter_context(RunWriter(out)),
-            asked.study,
-            asked.points(device.hello.facts),
-            device.hello,
-            asked.fresh,
-            asked.command,
-            self._listener,
-            self._started,
-        )
+        writer, hello = self._stack.enter_context(RunWriter(out)), device.hello
+        how = (asked.fresh, asked.command, self._listener, self._started)
+        recording = Recording(writer, asked.study, asked.points(hello.facts), hello, *how)
         if asked.study.measure.counters == ncu.PROGRAM:
             self._listener.message(
                 "hardware counters are not collected over a cluster: run the study once more on the"
@@ -308,10 +301,8 @@ class SharedRun:
         left = list(range(len(recording.points)))
         rounds = recording.study.measure.rounds
         for hello in recording.earlier_devices():
-            tasks = {
-                i: Task.of(recording.points[i], recording.key(recording.points[i], hello), hello)
-                for i in left
-            }
+            keys = {i: recording.key(recording.points[i], hello) for i in left}
+            tasks = {i: Task.of(recording.points[i], key, hello) for i, key in keys.items()}
             there = [i for i in left if finished(tasks[i], recording.state, rounds)]
             recording.assign(there, hello)
             left = [i for i in left if i not in {*there}]

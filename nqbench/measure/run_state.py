@@ -114,10 +114,7 @@ class RunState:
         check: Callable[[], None] = lambda: None,
     ) -> None:
         """``check`` raises if a measurement must no longer be stored under its key."""
-        self._check = check
-        self._writer = writer
-        self._listener = listener
-        self._tasks = tasks
+        self._check, self._writer, self._listener, self._tasks = check, writer, listener, tasks
         self._latest = newest(records)
         self._lock = threading.Lock()
         self._added: list[str] = []

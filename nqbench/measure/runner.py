@@ -80,9 +80,8 @@ def run_study(
         try:
             measure(stages, recording.tasks, hello, workers)
             if study.measure.counters == ncu.PROGRAM:
-                ncu.collect(
-                    recording.tasks, recording.state, listener, sweeps=study.measure.counted
-                )
+                counted = study.measure.counted
+                ncu.collect(recording.tasks, recording.state, listener, sweeps=counted)
         except KeyboardInterrupt:
             interrupted = True  # reported once, with the outcome
         return recording.finish(interrupted)
@@ -129,8 +128,7 @@ class Recording:
         """The key of a point on a device."""
         name = _name_of(hello)
         if name not in self._devices:
-            protocol = manifest.protocol_of(self.study)
-            self._devices[name] = hello, Keys(hello, protocol, self._order)
+            self._devices[name] = hello, Keys(hello, manifest.protocol_of(self.study), self._order)
         return self._devices[name][1].of(point)
 
     def earlier_devices(self) -> list[Hello]:
@@ -148,12 +146,11 @@ class Recording:
             self._manifest["points"][index]["key"] = key
             self._owners[index] = _name_of(hello)
         if changed:
-            used = dict.fromkeys(self._owners)
-            self._manifest["devices"] = [
-                manifest.device_json(self._devices[name][0]) for name in used
-            ]
+            used = list(dict.fromkeys(self._owners))
+            described = [manifest.device_json(self._devices[name][0]) for name in used]
+            self._manifest["devices"] = described
             for point, owner in zip(self._manifest["points"], self._owners, strict=True):
-                point["on"] = [*used].index(owner)
+                point["on"] = used.index(owner)
             self._writer.write_manifest(self._manifest)
         return [self.tasks[index] for index in keys]
 
@@ -260,9 +257,8 @@ def _report_resume(
     asked = {_what_it_is(point.as_json()) for point in points}
     others = [_what_it_is(record.point) for record in records if record.key not in keys]
     if left_out := sum(one not in asked for one in others):
-        listener.message(
-            f"kept: {many(left_out, 'earlier record')} of points that this command leaves out"
-        )
+        said = f"{many(left_out, 'earlier record')} of points that this command leaves out"
+        listener.message(f"kept: {said}")
     if stale := len(others) - left_out:
         listener.message(
             f"{stale} earlier records do not apply (an earlier nqbench made"

@@ -67,9 +67,7 @@ class Timer:
     def __init__(
         self, prepared: Prepared, timeout_s: float | None, beat: Callable[[], None]
     ) -> None:
-        self._prepared = prepared
-        self._timeout_s = timeout_s
-        self._beat = beat
+        self._prepared, self._timeout_s, self._beat = prepared, timeout_s, beat
         self._next_beat = 0.0
         self.last = Launch(None)
         self.last_s = 0.0

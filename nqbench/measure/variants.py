@@ -42,9 +42,7 @@ def workload_of(point: Point) -> Workload:
     if point.program is not None:
         return OfProgram(workload, point.system or "", point.program)
     part = point.factors.get(PART)
-    if part is None:
-        return workload
-    return OfVariant(workload, cast(Variant, part))
+    return workload if part is None else OfVariant(workload, cast(Variant, part))
 
 
 @dataclass(frozen=True)
@@ -71,9 +69,7 @@ class OfVariant(Workload):
 
     def expected(self, factors: FactorLevels) -> int | None:
         """The right answer of the full kernel."""
-        if self.variant_built != "full":
-            return None
-        return self.workload.variant_expected(factors)
+        return None if self.variant_built != "full" else self.workload.variant_expected(factors)
 
 
 @dataclass(frozen=True)

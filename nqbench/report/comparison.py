@@ -148,8 +148,7 @@ def best_variants(findings: Findings) -> list[Table]:
 
 def _lead(best: Best) -> Difference:
     assert best.over_next is not None
-    word = "" if best.ahead else "unclear"
-    return Difference(best.over_next.inverse(), best.what, verdict=word)
+    return Difference(best.over_next.inverse(), best.what, verdict="" if best.ahead else "unclear")
 
 
 def at_a_glance(findings: Findings) -> Iterator[Table]:

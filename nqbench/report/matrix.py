@@ -128,9 +128,8 @@ def matrix_table(matrix: Matrix, source: Source) -> Table:
     own: tuple[Provenance, ...] = ("printed", "modelled")
     shown = [one for one in own if one == "printed" or any(row.of(one) for row in matrix.rows)]
     columns = [Column("source"), Column("change"), Column("N", "number"), *map(Column, shown)]
-    for device in matrix.devices:
-        plain = f"{device} times as fast"
-        columns.append(Column(device, "ratio", spread=True, plain=plain))
+    measured = ((name, f"{name} times as fast") for name in matrix.devices)
+    columns += [Column(name, "ratio", spread=True, plain=plain) for name, plain in measured]
     columns.append(Column("against print"))
     rows = []
     for row in matrix.rows:

@@ -32,8 +32,7 @@ def cards(answer: Answer) -> list[Card]:
         if best.of > 1 and (gained := gains(best)):
             value, _, than = gained[0].partition(" than ")
             than = than.replace("the default", "the default (the first level of every factor)")
-            first = f"than {than}"
-            made.append(Card("What it gains", value, (first, *gained[1:])))
+            made.append(Card("What it gains", value, (f"than {than}", *gained[1:])))
     last = _trouble(answer) or _why(answer)
     return [*made, last] if last else made
 
@@ -101,7 +100,6 @@ def hero(answer: Answer, page: Page) -> Beside | None:
         for draw, width, tall in drawn:
             if tall:
                 wide, narrow = draw(answer, width, height), draw(answer, NARROW_IN, tall)
-                svg = page.inline(wide)
-                picture = Picture(wide.alt, svg=svg, narrow=page.inline(narrow))
+                picture = Picture(wide.alt, svg=page.inline(wide), narrow=page.inline(narrow))
                 pictures.append((wide.title, picture, width))
     return Beside(tuple(pictures))

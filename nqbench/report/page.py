@@ -161,8 +161,7 @@ class Shown:
         columns = self.table.columns
         if not self.table.points:
             return 1 if columns[1:] and columns[1].plain else -1
-        places = (i for i, c in enumerate(columns) if c.kind != "text" and c.name != "N")
-        return next(places, -1)
+        return next((i for i, c in enumerate(columns) if c.kind != "text" and c.name != "N"), -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,9 +339,7 @@ class Page:
         of_tables = [name for name in formats if name != exporters.HTML and name not in of_figures]
         self._exporters = {name: exporters.exporter(name) for name in of_tables}
         self._figure_formats = of_figures or (exporters.FIGURE_FORMATS[:1] if of_tables else ())
-        self._inline_rows = inline_rows
-        self._home = home
-        self._out = out
+        self._inline_rows, self._home, self._out = inline_rows, home, out
         self._taken: set[str] = set()
         self._pictures = 0
         self.files: list[Path] = []

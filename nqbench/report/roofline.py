@@ -72,8 +72,7 @@ def roofline_table(
         notes.append(PROGRAM_NOTE)
     if left_out:
         notes.append(f"Without known operations, left out: {'; '.join(left_out)}")
-    title = "Kernels under the roofline"
-    return Table("roofline", title, columns, rows, source, tuple(notes))
+    return Table("roofline", "Kernels under the roofline", columns, rows, source, tuple(notes))
 
 
 def write_roofline(

@@ -96,8 +96,7 @@ def _observed(runs: GalleryRuns, *studies: str) -> list[Dataset]:
     found: dict[tuple[str, str], list[Dataset]] = {}
     for study in studies:
         for run in (run for run in runs.values() if run.data.name == study):
-            mine = found.setdefault((study, run.data.device), [])
-            mine.append(with_baseline(run.data, baseline))
+            found.setdefault((study, run.data.device), []).append(with_baseline(run.data, baseline))
     return [with_others(first, others) for first, *others in found.values()]
 
 
@@ -105,8 +104,7 @@ def _papers(runs: GalleryRuns, out: Path) -> Iterator[Tile]:
     for name in paper_names():
         if found := _observed(runs, name):
             paper, link = load_paper(name), f"papers/{name}/paper.{HTML}"
-            folder = (out / link).parent
-            report = write_paper(paper, found, folder, (HTML,), home=_home(link))
+            report = write_paper(paper, found, (out / link).parent, (HTML,), home=_home(link))
             title = f"{short(paper)}: {paper.title}"
             yield Tile("papers", title, link, texts=(report.card.outcome,))
 

@@ -206,9 +206,7 @@ def cell_text(cell: Cell, column: Column) -> str:
         return EMPTY
     if isinstance(cell, Estimate):
         return _estimate(cell, column)
-    if isinstance(cell, str | Difference):
-        return str(cell)
-    return _number(float(cell), column)
+    return str(cell) if isinstance(cell, str | Difference) else _number(float(cell), column)
 
 
 def _number(value: float, column: Column) -> str:
@@ -216,9 +214,7 @@ def _number(value: float, column: Column) -> str:
         return EMPTY
     if column.kind == "time":
         return wording.time(value)
-    if column.kind == "ratio":
-        return wording.ratio(Estimate(value))
-    return wording.number(value)
+    return wording.ratio(Estimate(value)) if column.kind == "ratio" else wording.number(value)
 
 
 def _estimate(cell: Estimate, column: Column) -> str:

@@ -138,9 +138,8 @@ def point_labels(manifest: Mapping[str, Any]) -> dict[tuple[str, str], str]:
     """What each planned point is called, by its key and sweep: its system or sweep, its size, and
     the levels in which it differs from others."""
     planned = manifest.get("points", ())
-    points = [
-        Point("", p["sweep"], p.get("workload", ""), p.get("system"), p["factors"]) for p in planned
-    ]
+    named = ((p["sweep"], p.get("workload", ""), p.get("system"), p["factors"]) for p in planned)
+    points = [Point("", *parts) for parts in named]
     names = labels(points, launch_factors(manifest["study"]))
     return {(p["key"], p["sweep"]): name for p, name in zip(planned, names, strict=True)}
 

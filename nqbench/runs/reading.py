@@ -328,8 +328,7 @@ def local_folder(study: str, spec: str) -> Path:
 
 def recorded_runs(study: str, kind: str) -> list[Path]:
     """Every run of a study under ``results/KIND/DEVICE``, in order of the devices' names."""
-    found = (RESULTS / kind).glob(f"*/{study}/{MANIFEST}")
-    return sorted(manifest.parent for manifest in found)
+    return sorted(manifest.parent for manifest in (RESULTS / kind).glob(f"*/{study}/{MANIFEST}"))
 
 
 def default_out(run: Path) -> Path:

@@ -106,8 +106,7 @@ def _of_pair(data: Dataset, pair: Matched, design: str, effect: float) -> list[C
     slower = {r: {**row, "value_s": row["value_s"] * effect} for r, row in rounds}
     second = replace(pair.second, measurements=slower)
     if design == "paired":
-        alone = replace(data, points=(pair.first, second))
-        return list(compare_levels(alone, "sweep", SIDES).rows)
+        return list(compare_levels(replace(data, points=(pair.first, second)), "sweep", SIDES).rows)
     runs = []
     for point, rest in ((pair.first, 1), (second, 0)):
         half = {r: row for r, row in point.measurements.items() if r % 2 == rest}

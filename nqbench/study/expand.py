@@ -98,9 +98,8 @@ class _Expansion:
                 levels = sorted((name, plain(level)) for name, level in point.factors.items())
                 found.setdefault(repr((point.system, levels)), point)
         if given and not found:
-            listed = [
-                f"`{self.conditions[i]}` removes {self.removed[i]}" for i in sorted(self.removed)
-            ]
+            removed = sorted(self.removed.items())
+            listed = [f"`{self.conditions[i]}` removes {count}" for i, count in removed]
             raise self.study.source.error(
                 f"no point of the sweep '{self.sweep.name}' is left: of {len(given)},"
                 f" {listing(listed, 'and')}",
@@ -116,18 +115,15 @@ class _Expansion:
         point, so that ``exclude`` can remove infeasible combinations.
         """
         source = self.study.source
-        fixed = (
-            self.workload.systems.get(str(given["system"].value), {}) if "system" in given else {}
-        )
+        named = str(given["system"].value) if "system" in given else ""
+        fixed = self.workload.systems.get(named, {})
         given = {f: i for f, i in given.items() if f not in fixed or f not in self.sweep.filled_in}
         levels = _levels(source, self.sweep, self.workload, self.device, given)
         system = levels.pop("system", None)
         assert system is None or isinstance(system, str)  # checked when the file was read
         # Resolving cannot change these.
-        final: dict[str, Any] = {
-            f: v for f, v in levels.items() if v != "auto" and not isinstance(v, Mapping)
-        }
-        final["system"] = system or ""
+        settled = (f for f, v in levels.items() if v != "auto" and not isinstance(v, Mapping))
+        final: dict[str, Any] = {**{f: levels[f] for f in settled}, "system": system or ""}
         early = [i for i, c in enumerate(self.conditions) if c.names <= final.keys()]
         if self.is_left_out(early, final, levels, given):
             return None
@@ -234,9 +230,8 @@ class _Expansion:
             missing = condition.names - self.names if condition.expression and self.names else ()
             for name in sorted(missing):
                 assert condition.expression is not None
-                message = expressions.unknown_name(
-                    condition.expression.text, name, self.names, expressions.STUDY
-                )
+                text = condition.expression.text
+                message = expressions.unknown_name(text, name, self.names, expressions.STUDY)
                 raise self.study.source.error(message, condition.path)
 
 

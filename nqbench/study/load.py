@@ -69,9 +69,8 @@ def _workload(source: ParsedFile, file: StudyFile) -> tuple[str, OwnKernel | Non
     if file.kernel is None:
         if ":" in file.workload:
             with source.at(("workload",)):
-                register(
-                    ExternalWorkload(file.name, str(source.path.parent.absolute()), file.workload)
-                )
+                folder = str(source.path.parent.absolute())
+                register(ExternalWorkload(file.name, folder, file.workload))
         return file.workload, None
     if "workload" in source.data:
         said = "'workload' and 'kernel' both say what is computed; keep one of them"

@@ -391,8 +391,7 @@ class _KernelChecks:
                 else:
                     self.dtype(name, given.dtype, group, name)
                 if name in self.scalars:
-                    parts = ("value", "length", "shape", "contents")
-                    self.exclusive(given, parts, group, name)
+                    self.exclusive(given, ("value", "length", "shape", "contents"), group, name)
                     self.scalar(name, given, group, name)
                     continue
                 self.array(name, given, readable, group)
@@ -406,8 +405,7 @@ class _KernelChecks:
         sized = sized or "length" in dict(self.kernel.block.arrays())[name]
         if not sized and (given.contents is None or given.contents in arrays.STANDARD):
             scalar = "; a scalar needs a value" if group == "arguments" else ""
-            said = f"'{name}' needs a length or a shape{scalar}"
-            raise self.error(said, group, name)
+            raise self.error(f"'{name}' needs a length or a shape{scalar}", group, name)
         self.number(given.length, self.known, group, name, "length")
         for index, part in enumerate(given.shape or ()):
             self.number(part, self.known, group, name, "shape", index)
@@ -439,8 +437,7 @@ class _KernelChecks:
             raise self.error(said, *keys)
 
     def struct(self, name: str, given: ArgumentFile) -> None:
-        parts = ("fields", "value", "length", "shape", "contents")
-        self.exclusive(given, parts, "arguments", name)
+        self.exclusive(given, ("fields", "value", "length", "shape", "contents"), "arguments", name)
         for field, one in (given.fields or {}).items():
             keys = ("arguments", name, "fields", field)
             if one.points_to:

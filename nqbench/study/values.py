@@ -57,8 +57,7 @@ def _axis(source: ParsedFile, raw: Any, path: KeyPath, *, many: bool, single: bo
             if kind in raw
         }
         return Axis(by_kind, path)
-    values = _values(source, raw, path, many, single)
-    return Axis(dict.fromkeys(KINDS, values), path)
+    return Axis(dict.fromkeys(KINDS, _values(source, raw, path, many, single)), path)
 
 
 def _values(

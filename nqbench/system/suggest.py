@@ -69,9 +69,7 @@ def listing(names: Iterable[str], last: str = "or") -> str:
     first = all_names[:MAX_LISTED]
     if len(all_names) > MAX_LISTED:
         return f"{', '.join(first)}, ... ({len(all_names)} in all)"
-    if len(first) < 2:
-        return "".join(first)
-    return f"{', '.join(first[:-1])} {last} {first[-1]}"
+    return "".join(first) if len(first) < 2 else f"{', '.join(first[:-1])} {last} {first[-1]}"
 
 
 def many(count: int, noun: str) -> str:

@@ -162,9 +162,8 @@ def files(path: Path, check: Check) -> None:
     """Every file is the one in ``SHA256SUMS``; what has no checksum is named."""
     known = reading.sums_of(path)
     if known is None:
-        check.left.append(
-            f"there is no {reading.SUMS}: whether a file was changed as a whole is not known"
-        )
+        said = f"there is no {reading.SUMS}: whether a file was changed as a whole is not known"
+        check.left.append(said)
         return
     for name, digest in known.items():
         file = path / name
@@ -174,9 +173,8 @@ def files(path: Path, check: Check) -> None:
             content = contents_of(file)
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else error
-            check.faults.append(
-                f"{path / reading.SUMS} names {shown(name)}, which cannot be read: {why}"
-            )
+            said = f"{path / reading.SUMS} names {shown(name)}, which cannot be read: {why}"
+            check.faults.append(said)
             continue
         check.derived += 1
         if hashlib.sha256(content).hexdigest() != digest:
@@ -375,9 +373,8 @@ def values(run: Dataset, check: Check) -> None:
             check.faults.append(f"{who(record)} has a value and no samples")
         if record.value_s is not None and "total" in record.phases:
             phases, value_s = record.phases, record.value_s
-            around = sum(
-                phases.get(name, 0.0) for name in ("split", "transfer", "kernel", "reduce")
-            )
+            parts = ("split", "transfer", "kernel", "reduce")
+            around = sum(phases.get(name, 0.0) for name in parts)
             sums = (value_s, around, value_s + phases.get("other", 0.0))
             right = min(sums, key=lambda one: abs(one - phases["total"]))
             check.equal(phases["total"], right, f"the total of {who(record)}")
@@ -436,11 +433,9 @@ def intervals(run: Dataset, check: Check) -> None:
         logs = np.log([*taken[point.key].values()])
         check.equal(found.value, math.exp(logs.mean()), f"the mean of {where}")
         if len(logs) > 1 and (error := stats.sem(logs)):
-            bounds = stats.t.interval(0.95, len(logs) - 1, logs.mean(), error)
-            for name, bound, again in zip(
-                ("lower", "upper"), (found.low, found.high), bounds, strict=True
-            ):
-                check.equal(bound, math.exp(again), f"the {name} bound of {where}")
+            low, high = map(math.exp, stats.t.interval(0.95, len(logs) - 1, logs.mean(), error))
+            check.equal(found.low, low, f"the lower bound of {where}")
+            check.equal(found.high, high, f"the upper bound of {where}")
 
 
 def measured(run: Dataset, check: Check) -> None:
@@ -504,10 +499,8 @@ def _writers(run: Dataset) -> Iterator[tuple[Path, Writer]]:
     for runs, folder, cpu in _recorded(path, [*paper_names(), matrix.ABLATION], matrix.PAGE):
         made = MATRIX.search(text(folder / f"{matrix.PAGE}.md"))
         command = made[1] if made else "nqbench claims --matrix"
-        yield (
-            folder,
-            partial(matrix.write_effects, papers.with_repeated(runs, cpu), command=command),
-        )
+        found = papers.with_repeated(runs, cpu)
+        yield folder, partial(matrix.write_effects, found, command=command)
 
 
 def _recorded(
@@ -523,8 +516,7 @@ def _as_named(run: Dataset, folder: Path) -> Dataset:
     """The run in the folder that its page names."""
     for page in (folder / f"report.{form}" for form in ("md", HTML)):
         if named := REPEATED.search(text(page)):
-            path = Path(*shlex.split(html.unescape(named[1]))[:1])
-            return replace(run, path=path)
+            return replace(run, path=Path(*shlex.split(html.unescape(named[1]))[:1]))
     return run
 
 

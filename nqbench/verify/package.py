@@ -65,8 +65,7 @@ def write_package(run: Dataset, out: Path) -> None:
         for name, text in study_files(run).items():
             (out / name).parent.mkdir(parents=True, exist_ok=True)
             (out / name).write_text(text, encoding="utf-8")
-        wheel = write_wheel(out)
-        (out / LOCK).write_text(lock(run, wheel.name), encoding="utf-8")
+        (out / LOCK).write_text(lock(run, write_wheel(out).name), encoding="utf-8")
         write_report(Answer(replace(run, path=Path())), report, FORMATS)
         write_appendix(run, report, FORMATS)
         (out / CRATE).write_text(json.dumps(crate(run, out), indent=1) + "\n", encoding="utf-8")
@@ -152,8 +151,7 @@ def write_appendix(run: Dataset, out: Path, formats: Sequence[str]) -> None:
     """The artifact appendix of a paper (the hardware, minutes per step, what to expect), and every
     measurement, in those of these formats that they have."""
     if "csv" in formats:
-        table = load(run.path).assign(run=run.name)
-        table.to_csv(out / COLUMNS, index=False, lineterminator="\n")
+        load(run.path).assign(run=run.name).to_csv(out / COLUMNS, index=False, lineterminator="\n")
     if "md" in formats:
         names = {-1: "a profiler's launches", 0: "verifying launches"}
         steps = [

@@ -135,8 +135,7 @@ def _load(name: str, folder: Path) -> Workload:
         try:
             module = load_file(folder / file)
         except StudyError as error:
-            said = f"workload {name!r} cannot be loaded: {error.message}"
-            raise StudyError(said) from error
+            raise StudyError(f"workload {name!r} cannot be loaded: {error.message}") from error
         _registered[name] = _object(name, module, attribute)
     return get(name)
 

@@ -84,9 +84,8 @@ class Resamples:
         if not rounds or any(len(r) < 2 for r in rounds):
             ones = tuple(np.ones((1, max(1, len(r)))) for r in rounds)
             return cls(rounds, ones, np.zeros(0, dtype=np.int64))
-        counts = [
-            random.multinomial(len(r), np.full(len(r), 1 / len(r)), RESAMPLES) for r in rounds
-        ]
+        chances = [np.full(len(r), 1 / len(r)) for r in rounds]
+        counts = [random.multinomial(len(each), each, RESAMPLES) for each in chances]
         distinct, times = np.unique(np.hstack(counts), axis=0, return_counts=True)
         edges = np.cumsum([len(r) for r in rounds])[:-1]
         parts = np.split(distinct, edges, axis=1)

@@ -171,8 +171,7 @@ class Values:
         if name in probe_counters():
             if run.simulated and (probe == "clocks" or name.startswith("cycles")):
                 raise NotMeasured("the clock of the simulator counts issued instructions")
-            depth = asked.levels.get("depth")
-            found = probe_value(run, asked.system, asked.n, name, depth, probe)
+            found = probe_value(run, asked.system, asked.n, name, asked.levels.get("depth"), probe)
             if found is None:
                 said = f"no instrumented kernel counted {name} for {asked}"
                 raise NotMeasured(said, asked.remedy())

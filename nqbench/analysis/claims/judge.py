@@ -69,9 +69,7 @@ class Printed:
     def share(self, value: float) -> float:
         """How much of the effect a value is: 1 between the printed numbers, below if smaller."""
         effect = value - self.null
-        if effect / self.near < 1:
-            return effect / self.near
-        return max(1.0, effect / self.far)
+        return effect / self.near if effect / self.near < 1 else max(1.0, effect / self.far)
 
     def word(self, value: float) -> SizeWord:
         """The word for a value without uncertainty."""
@@ -363,10 +361,7 @@ class _Form:
 def _verdict(
     claim: Claim, form: _Form, values: Values, run: Dataset | None, again: Sequence[Values] = ()
 ) -> Verdict:
-    if run is None:
-        device, provenance = ENUMERATED, "exact"
-    else:
-        device, provenance = run.device, run.provenance
+    device, provenance = (run.device, run.provenance) if run is not None else (ENUMERATED, "exact")
     if form.across and len(values.runs) > 1:
         device = "; ".join(dict.fromkeys(r.device_short for r in values.runs))
     if lacking := _cannot_be_judged(claim, form, values):
@@ -543,8 +538,7 @@ def _shown(form: _Form, found: Sequence[Any], resamples: Resamples, exact: bool)
         return Estimate(value, exact=exact)
     resampled = np.repeat(np.array(found[1:], dtype=float), resamples.times)
     low, high = np.percentile(resampled, (100 * FAILS, 100 * HOLDS))
-    rounds = min(len(r) for r in resamples.rounds)
-    return Estimate(value, float(low), float(high), rounds)
+    return Estimate(value, float(low), float(high), min(len(r) for r in resamples.rounds))
 
 
 def _item(value: Any) -> str:

@@ -162,9 +162,7 @@ def side_by_side(answers: Sequence[Answer], names: Sequence[str]) -> list[Shared
             if alike or not clear:
                 continue
             told = tuple(Difference(e.ratio, what, e.totals) if e else None for e in own)
-            signs = {
-                wording.mark(e.ratio, what) for e in clear if not wording.is_few(e.totals, what)
-            }
-            turns = {"+", "-"} <= signs
+            large = (e for e in clear if not wording.is_few(e.totals, what))
+            turns = {"+", "-"} <= {wording.mark(e.ratio, what) for e in large}
             found.append((weight, SharedEffect(tuple(names), what, step, told, turns)))
     return [one for _, one in sorted(found, key=lambda item: -item[0])]

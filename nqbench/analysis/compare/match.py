@@ -72,9 +72,8 @@ def match_levels(data: Dataset, factor: str, levels: tuple[str, str]) -> Matchin
     missing: list[Missing] = []
     following: dict[str, None] = {}
     for sweep in [None] if factor == "sweep" else data.sweeps:
-        one, two = (
-            [p for p in data.select(sweep) if _text(p, factor) == level] for level in levels
-        )
+        here = data.select(sweep)
+        one, two = ([p for p in here if _text(p, factor) == level] for level in levels)
         changing = [f for f in factors if _follows(f, one, two)]
         found = _match((one, two), [f for f in factors if f not in changing], levels)
         pairs += found[0]
@@ -126,9 +125,8 @@ def variants(points: Sequence[PointResult]) -> dict[PointResult, str]:
     # Levels say it without the name of a sweep, unless two sweeps have the same ones.
     bare = {p: parts if p.system else parts[1:] or parts for p, parts in full.items()}
     often = Counter(map(tuple, bare.values()))
-    return {
-        p: ", ".join(full[p] if often[tuple(parts)] > 1 else parts) for p, parts in bare.items()
-    }
+    told = ((p, full[p] if often[tuple(parts)] > 1 else parts) for p, parts in bare.items())
+    return {p: ", ".join(parts) for p, parts in told}
 
 
 def distinguishing(points: Sequence[PointResult]) -> tuple[str, ...]:
@@ -205,10 +203,8 @@ def _text(point: PointResult, factor: str) -> str:
 def _recorded(points: Sequence[PointResult]) -> list[str]:
     """Factors that some point has a level of."""
     names = dict.fromkeys(["system", "n", *(f for p in points for f in p.levels)])
-    # A foreign file may know no size: its points then have n = 0.
-    return [
-        f for f in names if any(p.level(f) != (0 if f == "n" else INAPPLICABLE) for p in points)
-    ]
+    lacking = {"n": 0}  # a foreign file may know no size
+    return [f for f in names if any(p.level(f) != lacking.get(f, INAPPLICABLE) for p in points)]
 
 
 def _follows(factor: str, ones: Sequence[PointResult], twos: Sequence[PointResult]) -> bool:

@@ -146,10 +146,8 @@ def _answers(comparisons: Sequence[Comparison], value: str) -> tuple[Answer, ...
     shared = [point for point in others[0] if all(point in own for own in others)]
     sides = [shared, *([own[point] for point in shared] for own in others)]
     runs = [comparisons[0].sides[0], *(c.sides[1] for c in comparisons)]
-    return tuple(
-        Answer(replace(run, points=tuple(points)), value)
-        for run, points in zip(runs, sides, strict=True)
-    )
+    alone = (replace(run, points=tuple(own)) for run, own in zip(runs, sides, strict=True))
+    return tuple(Answer(run, value) for run in alone)
 
 
 def _standings(

@@ -144,8 +144,7 @@ def compare_runs(
     nothing matches.
     """
     _check_kinds((first, second), names)
-    matching = match.match_runs(first, second, names)
-    return _compare(matching, (first, second), names, margin, value)
+    return _compare(match.match_runs(first, second, names), (first, second), names, margin, value)
 
 
 def compare_levels(

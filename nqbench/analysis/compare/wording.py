@@ -21,11 +21,8 @@ LIMIT: Final = f"{NOTEWORTHY - 1:.0%}"
 
 def as_json(findings: Findings) -> dict[str, Any]:
     """A comparison as ``nqbench compare --json`` has it."""
-    return {
-        "findings": sentences(findings),
-        "points": json_rows(findings.table()),
-        "notes": list(findings.notes),
-    }
+    points = json_rows(findings.table())
+    return {"findings": sentences(findings), "points": points, "notes": list(findings.notes)}
 
 
 def sentences(findings: Findings) -> list[str]:
@@ -155,11 +152,9 @@ def reversal(found: changes.SharedEffect) -> str:
     """A change that helps on one side and hurts on another."""
     change, names = found.change, zip(found.effects, found.names, strict=True)
     known = sorted(((e, side(name)) for e, name in names if e), key=lambda one: one[0].ratio.value)
-    one, two = (
-        f"{wording.named(e.ratio, found.quantity)} on {on}" for e, on in known[:: len(known) - 1]
-    )
+    told = [f"{wording.named(e.ratio, found.quantity)} on {on}" for e, on in known]
     what = f"{change.factor} {change.level} instead of {change.base} (sweep {change.sweep})"
-    return f"{what}: {one}, but {two} (N = {change.n:,})."
+    return f"{what}: {told[0]}, but {told[-1]} (N = {change.n:,})."
 
 
 def missing(findings: Findings) -> Iterator[str]:

@@ -96,9 +96,7 @@ class PointResult:
         """Level of a factor, ``system`` and ``n`` included; ``-`` where it does not apply."""
         if factor == "system":
             return self.system or INAPPLICABLE
-        if factor == "n":
-            return self.n
-        return self.levels.get(factor, INAPPLICABLE)
+        return self.n if factor == "n" else self.levels.get(factor, INAPPLICABLE)
 
     def values(self, what: Quantity) -> dict[int, float]:
         """Value of each round that has one. A time exists only where time was measured; a measured
@@ -233,9 +231,7 @@ class Dataset:
     @property
     def chip(self) -> str:
         """Device in a word or two: the head of a column."""
-        if self.simulated:
-            return self.spec
-        return chip(self.device_name.removesuffix(" (cpu)"))
+        return self.spec if self.simulated else chip(self.device_name.removesuffix(" (cpu)"))
 
     @property
     def device_name(self) -> str:

@@ -38,8 +38,7 @@ def with_baseline(run: Dataset, baseline: Dataset | None) -> Dataset:
         return run
     own = [p for p in run.points if p.cpu and p.system in systems]
     others = (p for p in run.points if not (p.cpu and p.system in systems))
-    points = (*others, *theirs, *own)
-    return replace(run, points=points, baseline=baseline)
+    return replace(run, points=(*others, *theirs, *own), baseline=baseline)
 
 
 def with_others(run: Dataset, others: Iterable[Dataset]) -> Dataset:
@@ -164,8 +163,7 @@ def modelled(run: Dataset) -> Dataset:
         }
         rows += plain.values()
         points.append(replace(point, measurements=plain, timed=bool(times)))
-    profiles = (*run.profiles, *rows)
-    return replace(run, points=tuple(points), profiles=profiles, modelled=True)
+    return replace(run, points=tuple(points), profiles=(*run.profiles, *rows), modelled=True)
 
 
 def of_own_gpu(paper: Paper, run: Dataset) -> bool:

@@ -98,12 +98,8 @@ OFF_CHIP: Final = Quantity(
     "off_chip_sectors", "off-chip sectors", SUMS["off_chip_sectors"], "counter"
 )
 SHOWN_COUNTERS: Final = (
-    "warp_instructions",
-    "lane_efficiency",
-    "issue_slots",
-    "divergent_branches",
-    "bank_conflicts",
-    "off_chip_sectors",
+    *("warp_instructions", "lane_efficiency", "issue_slots"),
+    *("divergent_branches", "bank_conflicts", "off_chip_sectors"),
 )
 """Counters shown side by side where none is asked for: work, how full the warps are, control flow,
 on-chip and off-chip memory. None of them is the cost."""

@@ -23,8 +23,7 @@ class NotMeasured(AnalysisError):
 
     def __init__(self, what: str, command: str = "") -> None:
         super().__init__(f"{what}; `{command}` measures it" if command else what)
-        self.what = what
-        self.command = command
+        self.what, self.command = what, command
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +125,7 @@ class Asked:
             return ""
         data = self.data
         there = not data.simulated or any(p.n == self.n for p in data.points)
-        if data.name in paper_names() and there:
-            return data.command
-        return _on_gpu(data, self.system)
+        return data.command if data.name in paper_names() and there else _on_gpu(data, self.system)
 
     @property
     def _borrowed(self) -> bool:

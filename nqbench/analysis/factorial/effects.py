@@ -319,8 +319,7 @@ def _steps(data: Dataset, sweep: str, table: Cells) -> list[list[Change]]:
 def swept_factors(data: Dataset, sweep: str) -> tuple[str, ...]:
     """Factors that a sweep varies at a fixed size, ``system`` included: of those that the study
     lists, so that one that merely follows another is left out; where it lists none, all."""
-    points = data.select(sweep, cpu=data.programs_only)
-    varying = _varying(points)
+    varying = _varying(data.select(sweep, cpu=data.programs_only))
     return tuple([f for f in data.swept(sweep) if f in varying] or varying)
 
 

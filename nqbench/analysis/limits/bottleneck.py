@@ -80,8 +80,7 @@ def bottlenecks(data: Dataset) -> list[Bottleneck]:
         part = point.levels.get(PART)
         if part in VARIANTS:
             rest = tuple(sorted((k, str(v)) for k, v in point.levels.items() if k != PART))
-            place = (point.sweep, point.system, point.n, rest)
-            groups.setdefault(place, {})[part] = point
+            groups.setdefault((point.sweep, point.system, point.n, rest), {})[part] = point
     full = [points for points in groups.values() if "full" in points]
     if not full:
         raise AnalysisError(

@@ -179,7 +179,6 @@ def show_report_table(
     names = [column.name for column in table.columns]
     chosen = [names.index(name) for name in columns or names]
     heads = [names[i] if columns else table.columns[i].heading for i in chosen]
-    rows = [[row[i] for i in chosen] for row in table.texts()]
-    show_table(heads, rows)
+    show_table(heads, [[row[i] for i in chosen] for row in table.texts()])
     for note in table.notes:
         say(note)

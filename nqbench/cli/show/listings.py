@@ -60,8 +60,7 @@ def _show_sweep(sweep: str, points: Sequence[Point]) -> None:
     columns["skipped because"] = [p.skip for p in points]
     used = {name: cells for name, cells in columns.items() if any(cells)}
     console.say(f"{sweep}: {many(len(points), 'point')}")
-    rows = list(zip(*used.values(), strict=True))
-    console.show_table(list(used), rows, fixed)
+    console.show_table(list(used), list(zip(*used.values(), strict=True)), fixed)
 
 
 def show_systems(workloads: Sequence[Workload]) -> None:
@@ -69,9 +68,8 @@ def show_systems(workloads: Sequence[Workload]) -> None:
     for workload in workloads:
         systems = workload.systems
         factors = list(dict.fromkeys(k for levels in systems.values() for k in levels))
-        rows = [
-            [name, *(text(levels.get(f, "")) for f in factors)] for name, levels in systems.items()
-        ]
+        known = systems.items()
+        rows = [[name, *(text(levels.get(f, "")) for f in factors)] for name, levels in known]
         console.say(f"workload: {workload.name}")
         console.show_table(["system", *factors], rows)
 

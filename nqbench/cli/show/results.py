@@ -246,6 +246,5 @@ def look_for_races(
     limit_s = max(CHECK_S, *(outcome.wall_s for outcome in outcomes))
     with progress() as listener:
         model = ":".join(spec.split(":")[:2])  # neither an order nor caches matter for a race
-        simulator = open_simulator(model, checked=True)
-        races.found = check_points(ran, simulator, listener, limit_s)
+        races.found = check_points(ran, open_simulator(model, checked=True), listener, limit_s)
     return races

@@ -52,8 +52,7 @@ class Session:
     def __init__(self, spec: str, beat: Callable[[], None] = lambda: None) -> None:
         """Open the device. Raises ``DeviceUnavailable`` if it cannot be used."""
         self.device: Device = open_device(spec)
-        self.spec = spec
-        self._beat = beat
+        self.spec, self._beat = spec, beat
         self._cpu: CpuDevice | None = None
         self._sensor, self._no_sensor = None, ""
         try:
@@ -243,13 +242,12 @@ class Session:
         if compared is not None:
             found.answer, found.expected = str(compared.right), str(compared.total)
             found.about |= compared.errors
+            said = compared.fault
             if wrong := compared.total - compared.right:
                 are = "element is" if wrong == 1 else "elements are"
-                said = f"{compared.fault}; {wrong} of {compared.total} {are} wrong"
-            if wrong or compared.fault:
-                found.fail(
-                    "wrong", f"{where}{said if wrong else compared.fault}; nothing was timed"
-                )
+                said += f"; {wrong} of {compared.total} {are} wrong"
+            if said:
+                found.fail("wrong", f"{where}{said}; nothing was timed")
             return compared.again and found.status == "ok"
         expected = workload.expected(point.configuration)
         found.answer = None if answer is None else str(answer)
@@ -258,11 +256,8 @@ class Session:
         if expected is None and found.status == "ok":
             found.status, found.reason = "unchecked", UNCHECKED
         if answer != expected and expected is not None:
-            found.fail(
-                "wrong",
-                f"{where}the answer is {answer}, but the known one is {expected}:"
-                f" {fault}, nothing was timed",
-            )
+            said = f"{where}the answer is {answer}, but the known one is {expected}"
+            found.fail("wrong", f"{said}: {fault}, nothing was timed")
         return False
 
     def _reference(self, workload: Workload, point: Point, timeout_s: float) -> Outputs | None:
@@ -280,9 +275,8 @@ class Session:
                 found = measurement.outputs_of(workload, factors, self.device, timeout_s)
                 self._references = {wanted: found}
             except errors.NqbenchError as error:
-                failed = errors.LaunchError(
-                    f"the reference that it is checked against failed: {error}"
-                )
+                said = f"the reference that it is checked against failed: {error}"
+                failed = errors.LaunchError(said)
                 failed.status, failed.fatal = "check_error", getattr(error, "fatal", False)
                 raise failed from error
         return self._references[wanted]

@@ -87,8 +87,7 @@ def _told(found: Sequence[FactorEffect]) -> tuple[Rows, list[Mark]]:
     rows, marks = [], []
     for row, own in changes.items():
         here = [e for e in own if e.n == largest] or own
-        clear = (e for e in here if e.ratio.noteworthy and e.ratio.differs_from(1))
-        one = next(clear, here[0])
+        one = next((e for e in here if e.ratio.noteworthy and e.ratio.differs_from(1)), here[0])
         text = wording.named(one.ratio, one.quantity, one.totals)
         rows.append((row, f"{text} {wording.mark(one.ratio, one.quantity)}"))
         marks += [
@@ -206,5 +205,4 @@ def worth(answer: Answer, width_in: float, total_in: float) -> style.Drawing:
     """What each change does to the times of all sizes, or to the counters at the largest."""
     rows, marks = _told(_opening(answer))
     title, axis = "What each change is worth", _direction({*answer.quantities})
-    size_in = (width_in, total_in)
-    return draw(answer.data, "worth", title, rows, marks, axis=axis, size_in=size_in)
+    return draw(answer.data, "worth", title, rows, marks, axis=axis, size_in=(width_in, total_in))

@@ -111,8 +111,7 @@ def _panel(
     for (i, level_x), (j, level_y) in itertools.product(enumerate(xs), enumerate(ys)):
         key = level_x, level_y
         if key not in values:
-            planned = key in grid
-            edge, hatch = (style.GREY, style.HATCH) if planned else ("#dddddd", None)
+            edge, hatch = (style.GREY, style.HATCH) if key in grid else ("#dddddd", None)
             _box(ax, i, j, facecolor="white", edgecolor=edge, hatch=hatch, lw=0.4)
             continue
         text = digits(values[key] / scale, keep_zeros=True) if unit else short(values[key], what)

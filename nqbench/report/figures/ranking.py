@@ -81,9 +81,7 @@ def hero(answer: Answer, width_in: float, total_in: float) -> style.Drawing:
 
 def height_in(points: Sequence[PointResult]) -> float:
     """What :func:`hero` takes at least; 0 without two points."""
-    if len(points) < 2:
-        return 0.0
-    return 2.1 + _ROW_IN * max(min(len(points), HERO_ROWS), 6)
+    return 0.0 if len(points) < 2 else 2.1 + _ROW_IN * max(min(len(points), HERO_ROWS), 6)
 
 
 def _counted(points: Sequence[PointResult], most: int = MAX_ROWS) -> str:

@@ -303,8 +303,7 @@ def bars(paper: Paper, figure: PaperFigure, runs: Sequence[Dataset]) -> list[sty
     form = _stacked if figure.draw == "stacked" else _grid
     rows = form(paper, figure, spec, runs, lacks)
     if not rows:
-        why = next(iter(lacks.items()), ("no run has what the figure shows", ""))
-        raise NotMeasured(*why)
+        raise NotMeasured(*next(iter(lacks.items()), ("no run has what the figure shows", "")))
     most = max(map(len, rows))
     drawing, axes = style.panels(len(rows) * most, 1.2, 2.5, most=most)
     shown = [panel for row in rows for panel in (*row, *[None] * (most - len(row)))]

@@ -89,8 +89,7 @@ def _points(paper: Paper, table: PaperTable, run: Dataset) -> Table:
         notes += [f"not timed: {reason}" for reason in grouped(lacks)]
     if table.points.sizes == "counted":
         notes += dict.fromkeys(f"not counted: {why}" for row in rows for why in row.lacks)
-    own = [[row[i] for i in used] for row in kept]
-    return reproduced(paper, table, run, heads, own, notes)
+    return reproduced(paper, table, run, heads, [[row[i] for i in used] for row in kept], notes)
 
 
 def intervals(paper: Paper, run: Dataset) -> list[str]:
@@ -187,8 +186,7 @@ def _printed(paper: Paper, table: PaperTable, run: Dataset) -> Table:
     counted = any(isinstance(value, int | float) for value in ours)
     columns = [Column(head.replace("_", " ")) for head in table.columns]
     if table.n_axis == "columns":
-        kind = table.here[0].kind
-        columns[1:] = [Column(f"N={n}", kind, spread=True) for n in table.sizes]
+        columns[1:] = [Column(f"N={n}", table.here[0].kind, spread=True) for n in table.sizes]
     elif counted:
         columns[1:] = [Column(column.name, "number") for column in columns[1:]]
     if any(here.each for here in table.here):
@@ -393,8 +391,7 @@ def claims_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> T
         ),
         f"paper: {paper.title}; sections and formulas are in experiments/{paper.id}/published.yaml",
     )
-    title = f"Claims of {paper.title}"
-    return Table(slug("claims", paper.id), title, columns, rows, source, notes)
+    return Table(slug("claims", paper.id), f"Claims of {paper.title}", columns, rows, source, notes)
 
 
 def against_print(paper: Paper, runs: Sequence[Dataset], source: Source) -> Table | None:
@@ -439,8 +436,7 @@ def _printed_times(paper: Paper, run: Dataset) -> Iterator[tuple[PointRow, str, 
         for known in figure.known:
             if own == ([known.hardware] if known.hardware else figure.hardware):
                 row = PointRow(paper, run, known.system, known.n or figure.n[0])
-                point = row.chosen(known.system, best=True) or row.main(row.n)
-                row = replace(row, point=point)
+                row = replace(row, point=row.chosen(known.system, best=True) or row.main(row.n))
                 yield row, str(known.value or ""), known.role, known.relation
 
 

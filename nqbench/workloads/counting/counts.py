@@ -186,5 +186,4 @@ def _resolved(
         depth = resolve.auto_depth(levels, found[0])
     check_depth(n, depth)
     odd_rule = jobs_of.ODD_RULES[str(levels["encoding"])]
-    split = Split(n, depth, cast(Symmetry, levels["symmetry"]), odd_rule)
-    return CountRequest(levels, split)
+    return CountRequest(levels, Split(n, depth, cast(Symmetry, levels["symmetry"]), odd_rule))

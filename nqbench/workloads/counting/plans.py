@@ -53,8 +53,7 @@ def _made_on_cpu(config: Configuration, some: Words | None, count: int) -> Made:
 
         words, light_from, split_s = border.jobs(n, depth, closed, some), count, 0.0
     assert words.size == count * words_per_job(config.encoding, depth)
-    buffer = Buffer("jobs", str(words.dtype), words.size, data=words)
-    return (buffer,), light_from, split_s, None
+    return (Buffer("jobs", str(words.dtype), words.size, data=words),), light_from, split_s, None
 
 
 def _made_on_gpu(config: Configuration, some: Words | None, count: int) -> Made:

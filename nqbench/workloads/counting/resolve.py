@@ -129,8 +129,7 @@ def _check_unrolled(levels: Levels) -> None:
 
 def resolve_cpu(given: FactorLevels, system: str) -> Levels:
     """Levels of a CPU program, which takes nothing but ``n``."""
-    explicit = given_levels("counting", FACTORS, SYSTEMS, given, system)
-    levels = applied(FACTORS, {}, explicit, system)
+    levels = applied(FACTORS, {}, given_levels("counting", FACTORS, SYSTEMS, given, system), system)
     if system.startswith("cpu.middle") and number(levels, "n") > MIDDLE_N:
         raise InfeasibleError(f"{system} takes n up to {MIDDLE_N}; cpu.frontier takes any")
     return levels
@@ -256,9 +255,8 @@ def resolve_kernel(
 def _fill_depth(levels: Levels, system: str | None, device: DeviceFacts) -> None:
     """Resolve depth and look-ahead of a kernel that the device can run."""
     if not factors.has_instructions(device, levels["loop"]):
-        least, own = (
-            ".".join(map(str, c)) for c in (factors.UNROLLED_CAPABILITY, device.compute_capability)
-        )
+        both = (factors.UNROLLED_CAPABILITY, device.compute_capability)
+        least, own = (".".join(map(str, capability)) for capability in both)
         raise InfeasibleError(
             f"loop: unrolled has instructions of compute capability {least} and later, and"
             f" {device.name} has {own}; use loop: lookahead (system frontier.lookahead)",

@@ -316,5 +316,4 @@ def variant_of(plan: Plan, variant: Variant) -> KernelPlan:
             " such as fitness_schemes.gpu_coarse; a search or a CPU scheme has none"
         )
     main = next(iter(plan.kernels))
-    kernel = alone(plan, main, cleared=(CONFLICTS, COUNTERS), outputs=(CONFLICTS,))
-    return built_as(kernel, variant)
+    return built_as(alone(plan, main, cleared=(CONFLICTS, COUNTERS), outputs=(CONFLICTS,)), variant)

@@ -38,8 +38,7 @@ def fill_levels(
     """
     explicit = given_levels("fitness", FACTORS, SYSTEMS, given, system)
     scheme, n = find_scheme(explicit, system), number(explicit, "n")
-    own = {**scheme.levels, "scheme": scheme.name}
-    levels = applied(FACTORS, own, explicit, str(system))
+    levels = applied(FACTORS, {**scheme.levels, "scheme": scheme.name}, explicit, str(system))
     if levels["board"] == "valid":
         _resolve_valid(levels, explicit, n)
     if device.kind == "cpu" and scheme.place == "device":

@@ -107,14 +107,9 @@ class LocalSearch(Workload):
         among equally good moves."""
         from nqbench.workloads.local_search import searches  # numba: slow to import
 
-        mapping = str(factors["mapping"])
-        found = searches.reference_search(
-            number(factors, "n"),
-            number(factors, "seed"),
-            number(factors, "iterations"),
-            mapping if mapping != "-" else LEXICOGRAPHIC,
-        )
-        return checksum(found.tour)
+        n, seed, iterations = (number(factors, name) for name in ("n", "seed", "iterations"))
+        mapping = LEXICOGRAPHIC if factors["mapping"] == "-" else str(factors["mapping"])
+        return checksum(searches.reference_search(n, seed, iterations, mapping).tour)
 
     def variant(self, plan: Plan, variant: Variant) -> KernelPlan:
         """The evaluation kernel of a search, built as ``variant``.

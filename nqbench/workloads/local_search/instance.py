@@ -98,8 +98,7 @@ def slack(cities: NDArray[Any]) -> np.float32:
     Infinite, so that every move is computed exactly, where distances might overflow. The module's
     docstring derives it.
     """
-    extent = np.ptp(cities.astype(np.float64), axis=0)
-    farthest = math.hypot(*extent)
+    farthest = math.hypot(*np.ptp(cities.astype(np.float64), axis=0))
     if not farthest < _LARGEST:  # also for NaN
         return np.float32(np.inf)
     bound = np.float32(_ROUNDINGS * _U * farthest + _UNDERFLOW)

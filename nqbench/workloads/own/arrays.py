@@ -188,8 +188,7 @@ class _Evaluator(EvalWithCompoundTypes):  # type: ignore[misc] # without types
 
     def __init__(self, names: Mapping[str, Any]) -> None:
         arithmetic = {kind: partial(_checked, kind) for kind in _ARITHMETIC}
-        known = {**names, "np": _NUMPY}
-        super().__init__({**arithmetic, **_OTHERS}, dict(PLAIN), known)
+        super().__init__({**arithmetic, **_OTHERS}, dict(PLAIN), {**names, "np": _NUMPY})
 
     def _eval_compare(self, node: ast.Compare) -> Any:
         sides = [self._eval(part) for part in (node.left, *node.comparators)]

@@ -95,9 +95,8 @@ class OwnKernel(Workload):
         blocks = math.prod(grid)
         derived = {"blocks": blocks, "threads": blocks * math.prod(block)}
         derived |= {"shared_bytes": shared} if shared else {}
-        return Resolved(
-            levels, derived | {name: launch.numbers[name] for name in self.block.values}
-        )
+        derived |= {name: launch.numbers[name] for name in self.block.values}
+        return Resolved(levels, derived)
 
     def plan(self, factors: FactorLevels, system: str | None, device: DeviceFacts) -> Plan:
         """One launch of the kernel with the study's buffers. Raises ``InfeasibleError``."""

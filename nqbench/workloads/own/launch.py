@@ -87,11 +87,7 @@ class OwnLaunch:
             return text
         try:
             parsed = expressions.parse(text, expressions.NUMBER)
-            if self.device is not None:
-                return expressions.value_in_study(parsed, self.numbers, self.device)
-            return expressions.evaluate(
-                parsed, expressions.STUDY, self.numbers, expressions.FUNCTIONS
-            )
+            return expressions.value_in_study(parsed, self.numbers, self.device)
         except StudyError as error:
             raise StudyError(error.message, keys=(KERNEL, *keys)) from error
 

@@ -343,8 +343,7 @@ def _fresh(n: int, key: int, cooling: Cooling) -> tuple[NDArray[Any], NDArray[An
     state = np.zeros(STATE_WORDS, np.int64)
     state[FIRST] = -1
     board = shuffled(n, np.uint64(shuffle_key(key)))
-    rest = (cooling.table(), np.uint64(key), cooling.moves(n), cooling.limit(n))
-    return board, state, rest
+    return board, state, (cooling.table(), np.uint64(key), cooling.moves(n), cooling.limit(n))
 
 
 @lru_cache

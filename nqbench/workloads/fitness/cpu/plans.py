@@ -107,8 +107,7 @@ def threads_of_class(size: int) -> int:
     code = Path(__file__).with_name("evaluators.py").read_bytes()
     known = [cpu_model(), cpu_count(), platform.python_version(), installed("numba"), __version__]
     machine = hashlib.sha256(repr(known).encode() + code).hexdigest()[:16]
-    name = f"threads/{size}-{machine}.json"
-    return int(kept_json(name, lambda: choose(measure_class(size))))
+    return int(kept_json(f"threads/{size}-{machine}.json", lambda: choose(measure_class(size))))
 
 
 def choose(seconds: dict[int, float]) -> int:
