@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from nqbench.report.explain import Explained
     from nqbench.report.writer import RunReport
 
+    Levels = Level | Sequence[Level]
+
 StudyLike = Study | Mapping[str, Any] | Path | str
 
 
@@ -260,9 +262,7 @@ def launch(
     return launching.launch(workload, asked, device, buffers=buffers, check=check, warm_up=warm_up)
 
 
-def check(
-    subject: StudyLike, device: str = "sim:mini", **levels: Level | Sequence[Level]
-) -> Checked:
+def check(subject: StudyLike, device: str = "sim:mini", **levels: Levels) -> Checked:
     """Look for memory errors, races and divergent barriers in the simulator; needs no GPU.
 
     ``subject`` is a study or the name of a system, ``device`` a simulator. ``levels`` choose
@@ -280,9 +280,7 @@ def check(
     return check_points(_points(subject, simulator.facts, levels), simulator)
 
 
-def explain(
-    subject: StudyLike, device: str = "sim:mini", **levels: Level | Sequence[Level]
-) -> list[Explained]:
+def explain(subject: StudyLike, device: str = "sim:mini", **levels: Levels) -> list[Explained]:
     """Count by source line in the simulator: a result for each kernel of each point.
 
     ``subject``, ``device`` and ``levels`` as in :func:`check`. ``table()`` of a result is a
@@ -423,7 +421,7 @@ def _kernel(
         return kernel, {}
     if isinstance(kernel, str) and not kernel.endswith((".yaml", ".yml")):
         if any(kernel in workload.systems for workload in workloads.with_systems()):
-            return workloads.find_system(kernel)[0], {SYSTEM: kernel}
+            return workloads.find_system(kernel), {SYSTEM: kernel}
         if kernel not in studies() or kernel in workloads.names():
             return workloads.named(kernel), {}
     study = _study_of(kernel, given)
@@ -435,15 +433,12 @@ def _study_of(given: StudyLike, levels: Mapping[str, Any]) -> Study:
     """A study, also of a dictionary that is only its key ``kernel``; the levels give its sizes."""
     if isinstance(given, Mapping):
         whole = given if KERNEL in given or "workload" in given else {KERNEL: given}
-        return load_study(
-            {"name": KERNEL, **({"n": levels["n"]} if "n" in levels else {}), **whole}
-        )
+        sizes = {"n": levels["n"]} if "n" in levels else {}
+        return load_study({"name": KERNEL, **sizes, **whole})
     return _study(given)
 
 
-def _points(
-    subject: StudyLike, facts: DeviceFacts, levels: Mapping[str, Level | Sequence[Level]]
-) -> list[Point]:
+def _points(subject: StudyLike, facts: DeviceFacts, levels: Mapping[str, Levels]) -> list[Point]:
     from nqbench.point import text
     from nqbench.study.asked import chosen_points
 

@@ -129,9 +129,8 @@ def evaluate(
     """
     from simpleeval import EvalWithCompoundTypes, InvalidExpression, NameNotDefined
 
-    evaluator = EvalWithCompoundTypes(
-        operators=_OPERATORS, functions=dict(functions), names=dict(names)
-    )
+    own = {"functions": dict(functions), "names": dict(names)}
+    evaluator = EvalWithCompoundTypes(operators=_OPERATORS, **own)
     text = expression.text
     try:
         return evaluator.eval(text, previously_parsed=expression.tree.body)
@@ -344,6 +343,5 @@ def _facts(device: DeviceFacts) -> SimpleNamespace:
     """``compute_capability`` is a number here (90 for 9.0), so that it can be compared."""
     major, minor = device.compute_capability
     values = {f.name: getattr(device, f.name) for f in fields(device)}
-    return SimpleNamespace(
-        **values | {"compute_capability": 10 * major + minor, "arch": device.arch}
-    )
+    values |= {"compute_capability": 10 * major + minor, "arch": device.arch}
+    return SimpleNamespace(**values)

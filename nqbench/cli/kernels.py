@@ -135,7 +135,7 @@ def kernels(
     if as_json:
         listed = [
             {"workload": w.name, "system": name, "cpu": name in w.cpu_systems, "levels": {**levels}}
-            for w in ([find_system(system)[0]] if system else with_systems())
+            for w in ([find_system(system)] if system else with_systems())
             for name, levels in w.systems.items()
             if system in (None, name)
         ]
@@ -143,4 +143,4 @@ def kernels(
     elif system is None:
         show.listings.show_systems(with_systems())
     else:
-        show.listings.show_system(*find_system(system))
+        show.listings.show_system(find_system(system), system)

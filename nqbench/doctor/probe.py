@@ -67,10 +67,9 @@ def _answer(words: Sequence[str], limit_s: float) -> ProbeResult:
     # PYTHONWARNINGS=error in the environment must not turn a package's warning into a failure.
     quiet = {**os.environ, "PYTHONWARNINGS": "ignore"}
     told: dict[str, Any] = {"capture_output": True, "text": True, "errors": "replace"}
+    told |= {"env": quiet, "stdin": subprocess.DEVNULL, "timeout": limit_s}
     try:
-        done = subprocess.run(
-            words, env=quiet, stdin=subprocess.DEVNULL, timeout=limit_s, check=False, **told
-        )
+        done = subprocess.run(words, check=False, **told)
     except subprocess.TimeoutExpired:
         return ProbeResult(failure=f"no answer within {limit_s:g} s")
     if done.returncode < 0:

@@ -136,9 +136,8 @@ class _NvbenchReader:
             planned.setdefault("skip", state.skip_reason or "skipped by nvbench")
             return
         samples, value_s = self._times(path, f"benchmark {name!r}", state)
-        self.records.append(
-            Record(key, point, DEVICE, round_, "unchecked", value_s=value_s, samples_s=samples)
-        )
+        times: dict[str, Any] = {"value_s": value_s, "samples_s": samples}
+        self.records.append(Record(key, point, DEVICE, round_, "unchecked", **times))
 
     def _times(self, path: Path, where: str, state: _State) -> tuple[tuple[float, ...], float]:
         """The samples of a state and their median; without samples its median, else its mean."""

@@ -55,12 +55,8 @@ def protocol_of(study: Study) -> dict[str, Any]:
 def policy_of(study: Study) -> Policy:
     """The sampling policy of a study; every round gets the same share of a point's budget."""
     measure = study.measure
-    return Policy(
-        target=measure.target,
-        samples=measure.samples,
-        share_s=measure.budget_s / measure.rounds,
-        warm_up=measure.warmup,
-    )
+    share_s = measure.budget_s / measure.rounds
+    return Policy(measure.target, measure.samples, share_s, measure.warmup)
 
 
 def check_same_run(path: Path, old: Mapping[str, Any], study: Study, device: str) -> None:

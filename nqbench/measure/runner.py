@@ -62,19 +62,14 @@ def run_study(
     listener = listener or Listener()
     look_first(study, out, fresh)
     workers = WorkerPool(device_spec)
-    worker_start_s = time.monotonic() - started
+    start_s = time.monotonic() - started
     with closing(workers), RunWriter(out) as writer:
         hello = workers.hello
         recording = Recording(writer, study, points, hello, fresh, command, listener, started)
         if hello.no_telemetry:
             listener.message(f"clocks, heat and power are not recorded: {hello.no_telemetry}")
-        budget = Budget(
-            study.measure,
-            budget_s,
-            book=TimeBook(nominal_cores(hello.facts)),
-            started=started,
-            worker_start_s=worker_start_s,
-        )
+        book = TimeBook(nominal_cores(hello.facts))
+        budget = Budget(study.measure, budget_s, book=book, started=started, worker_start_s=start_s)
         stages = recording.stages(budget, listener, _Factory(device_spec))
         interrupted = False
         try:

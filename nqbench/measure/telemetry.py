@@ -8,9 +8,9 @@ reading does not affect them; it may delay the next launch, which is not timed.
 from __future__ import annotations
 
 import math
-import statistics
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
 from typing import Any, Final
 
 from nqbench.device import Reading, Sensor
@@ -89,11 +89,7 @@ def summary(readings: Sequence[Reading]) -> dict[str, Any]:
     for name in QUANTITIES:
         values = [v for r in readings if (v := getattr(r, name)) is not None]
         if values:
-            found[name] = {
-                "min": min(values),
-                "median": statistics.median(values),
-                "max": max(values),
-            }
+            found[name] = {"min": min(values), "median": median(values), "max": max(values)}
     first, last = readings[0].energy_mj, readings[-1].energy_mj
     if first is not None and last is not None:
         found["energy_mj"] = last - first

@@ -155,7 +155,7 @@ def _of_system(
 ) -> list[Point]:
     """Every combination of the levels asked for, at the sizes given, or at the smallest that it
     takes."""
-    workload, _ = find_system(name)
+    workload = find_system(name)
     if name in workload.cpu_systems:
         raise InfeasibleError(f"{name} runs on the CPU: there is no kernel to look into")
     wanted = _conditions(conditions)
@@ -320,7 +320,7 @@ def variants_study(words: Sequence[str], sizes: Sequence[int] = ()) -> Study:
         raise StudyError("bottleneck needs a system; `nqbench kernels` lists them")
     if any(word.startswith("n=") for word in words):
         raise StudyError("the size is an option: write --n")
-    workloads = [find_system(name)[0] for name in names]
+    workloads = list(map(find_system, names))
     for name, workload in zip(names, workloads, strict=True):
         if name in workload.cpu_systems:  # before a reason about kernels
             raise InfeasibleError(f"{name} runs on the CPU: only kernels have variants")

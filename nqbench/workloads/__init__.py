@@ -195,13 +195,11 @@ def with_systems() -> list[Workload]:
     return sorted(found, key=lambda workload: -len(workload.systems))
 
 
-def find_system(name: str) -> tuple[Workload, str]:
+def find_system(name: str) -> Workload:
     """The workload that has the system ``name``. Raises ``StudyError`` with the nearest one."""
-    workloads = with_systems()
-    for workload in workloads:
-        if name in workload.systems:
-            return workload, name
-    known = [system for workload in workloads for system in workload.systems]
+    known = {system: workload for workload in with_systems() for system in workload.systems}
+    if name in known:
+        return known[name]
     close = nearest(name, known)
     hint = f"did you mean {close!r}? " if close else ""
     raise StudyError(f"no system {name!r}: {hint}`nqbench kernels` lists them")
