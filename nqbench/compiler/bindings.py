@@ -85,10 +85,8 @@ def cuda_roots() -> Iterator[Path]:
 @functools.cache
 def cuda_headers() -> tuple[Path, ...]:
     """Folders with CUDA's own headers."""
-    places = (
-        place for root in cuda_roots() for pattern in _INCLUDES for place in root.glob(pattern)
-    )
-    return tuple(dict.fromkeys(place for place in places if place.is_dir()))
+    found = (root.glob(pattern) for root in cuda_roots() for pattern in _INCLUDES)
+    return tuple(dict.fromkeys(place for places in found for place in places if place.is_dir()))
 
 
 def _load_cuda_12(package: str, prefix: str) -> None:

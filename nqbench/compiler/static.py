@@ -56,9 +56,8 @@ def static_report(
     A kernel shared by several plans is compiled once. Raises ``DeviceUnavailable`` without a
     compiler.
     """
-    wanted = list(
-        dict.fromkeys(cubin_request(plan, chip.arch) for chip in chips for _, plan in plans)
-    )
+    requests = (cubin_request(plan, chip.arch) for chip in chips for _, plan in plans)
+    wanted = list(dict.fromkeys(requests))
     if listener is not None:
         listener.stage("compiling kernels", len(wanted))
     results = compile_many(wanted, done=listener.advanced if listener else None)
@@ -73,20 +72,15 @@ def static_report(
 def _row(
     label: str, plan: Kernel, facts: DeviceFacts, result: Compiled | CompileError
 ) -> StaticRow:
-    row = StaticRow(
-        label,
-        facts.arch,
-        facts.name.removeprefix("model of "),
-        math.prod(plan.block),
-        dynamic_shared_bytes=plan.shared_bytes,
-    )
+    chip, size = facts.name.removeprefix("model of "), math.prod(plan.block)
+    row = StaticRow(label, facts.arch, chip, size, dynamic_shared_bytes=plan.shared_bytes)
     if isinstance(result, CompileError):
         return replace(row, note=str(result))
     taken = resources_of(result)
     # A compiler of the chip's time would have kept to its limit, with spills.
     most = facts.max_registers_per_thread if facts.compiled_for else taken.registers
     shared = taken.static_shared_bytes + plan.shared_bytes
-    fits = occupancy(facts, min(taken.registers, most), shared, row.block_size, plan.cache)
+    fits = occupancy(facts, min(taken.registers, most), shared, size, plan.cache)
     note = f"registers of {facts.arch} code" if facts.compiled_for else ""
     if taken.registers > most:
         note += f"; {most} per thread at most"

@@ -73,11 +73,8 @@ def write_paper(
     Raises ``StudyError`` for an unknown format, ``StoreError`` if the folder cannot be written.
     """
     own = [run for run in runs if for_papers.of_own_gpu(paper, run)]
-    runs = [
-        for_papers.in_times_of(paper, run)
-        for run in runs
-        if run not in own or len(own) == len(runs)
-    ]
+    shown = [run for run in runs if run not in own or len(own) == len(runs)]
+    runs = [for_papers.in_times_of(paper, run) for run in shown]
     page = Page(out, formats, home=home)
     source = joint_source(runs)
     judged = judge(paper, runs)

@@ -114,9 +114,8 @@ def _shape(levels: FactorLevels, device: DeviceFacts) -> Shape:
 
 
 def _buffers(n: int, chains: int, shape: Shape) -> tuple[Buffer, ...]:
-    own = () if shape.memory == "shared" else (
-        Buffer("counters", shape.dtype, chains * (4 * n - 2)),
-    )  # fmt: skip
+    counters = Buffer("counters", shape.dtype, chains * (4 * n - 2))
+    own = () if shape.memory == "shared" else (counters,)
     return (
         Buffer("conflicts", "uint64", chains, output=True),
         Buffer("steps", "uint32", chains, output=True),
