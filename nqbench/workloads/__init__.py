@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module, invalidate_caches
 from pathlib import Path, PurePath
+from threading import Lock
 from types import ModuleType
 from typing import Any, Final
 
@@ -32,6 +33,7 @@ _registered: dict[str, Workload] = {}
 """Workloads of studies that this process knows."""
 _external: dict[str, ExternalWorkload] = {}
 """How they were registered, for its workers."""
+_SEARCHED: Final = Lock()
 
 
 @cache  # every phase of every quantity asks for all workloads
@@ -114,9 +116,10 @@ def register(external: ExternalWorkload) -> Workload:
     folder, name = external.folder, external.workload
     if ":" in name:
         _external[name] = external
-        if folder not in sys.path:
-            sys.path.append(folder)  # last: no file there stands in for a library
-            invalidate_caches()
+        with _SEARCHED:  # two threads that invalidate at once may both remove an entry
+            if folder not in sys.path:
+                sys.path.append(folder)  # last: no file there stands in for a library
+                invalidate_caches()
     if external.kernel is not None:
         own = of_block(external.study, external.kernel, Path(folder), external.lines)
         _registered[own.name] = own
