@@ -267,7 +267,8 @@ def makespan(
 
     A multiprocessor whose warps, each at its own speed, would use something shared ``f`` > 1 times
     as fast as it works slows all of them down by ``f``; so does the chip all its multiprocessors.
-    The next block of a multiprocessor starts when one has ended.
+    The next block of a multiprocessor starts when one has ended; where blocks of several end at
+    once, they take turns.
     """
     uses = [*shared.values(), *together.values()]
     rates = np.stack([of / np.maximum(alone, 1) for of in uses], axis=1).tolist()
@@ -293,9 +294,9 @@ def makespan(
     heapq.heapify(events)
     clocks = before = 0.0
     while events:
-        now, number = events[0]
+        now, turn = events[0]
         clocks += (now - before) * max([1.0, *asked])
-        on, before = crew[number], now
+        on, before = crew[turn % multiprocessors], now
         on.now, (on.progress, warp) = now, heapq.heappop(on.ends)
         on.used = [*map(sub, on.used, rates[warp])]
         left[warp // warps_per_block] -= 1
@@ -303,7 +304,7 @@ def makespan(
             start(on)
         asked = on.settle(asked)
         if on.ends:
-            heapq.heapreplace(events, (on.next_end(), number))
+            heapq.heapreplace(events, (on.next_end(), turn + multiprocessors))
         else:
             heapq.heappop(events)
     return clocks

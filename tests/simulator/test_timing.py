@@ -38,6 +38,7 @@ H100 = load_model("h100")
         ([10, 20, 30], [0, 0, 0], 1, 2, 2, 0, 30),  # or is resident from the start
         ([10, 90, 10, 10], [0, 0, 0, 0], 2, 1, 1, 0, 100),  # a block ends with its last warp
         ([10] * 12, [0] * 12, 1, 2, 3, 0, 20),  # six at a time
+        ([10] * 9, [10] * 9, 1, 2, 3, 0, 30),  # six end at once: each crew takes one of the rest
         ([*range(1, 13)], [*range(1, 13)], 1, 5, 1, 0, 78),  # one by one, whatever is resident
         # Two multiprocessors, a warp each: the chip slows both down alike, at every moment.
         ([100, 100], [30, 30], 1, 1, 2, [50, 50], 100),  # together they use the whole L2
