@@ -149,7 +149,7 @@ def parameter_sizes(compiled: Compiled) -> tuple[int, ...] | None:
     """
     image = compiled.image
     try:
-        start, length = _section_at(image, f".nv.info.{compiled.symbol}")
+        start, length = section_at(image, f".nv.info.{compiled.symbol}")
         found: dict[int, int] = {}
         at, end = start, start + length
         while at < end:
@@ -164,7 +164,7 @@ def parameter_sizes(compiled: Compiled) -> tuple[int, ...] | None:
         return None
 
 
-def _section_at(image: bytes, name: str) -> tuple[int, int]:
+def section_at(image: bytes, name: str) -> tuple[int, int]:
     """Offset and length of an ELF file's section. Raises ``LookupError`` if there is none."""
     (table,) = struct.unpack_from("<Q", image, 0x28)
     size, count, names = struct.unpack_from("<HHH", image, 0x3A)

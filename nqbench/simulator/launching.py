@@ -30,6 +30,7 @@ from nqbench.simulator.models import CACHE, TIME
 from nqbench.simulator.ptx import UnsupportedPtx
 from nqbench.simulator.rules import MAX_SHARED_BYTES
 from nqbench.simulator.sanitizer import LaunchWatch
+from nqbench.simulator.sass import machine_code
 from nqbench.simulator.simulation import Simulation
 from nqbench.simulator.tally import Tally, combined
 from nqbench.simulator.translation import Translation, build
@@ -201,14 +202,18 @@ class SimKernel:
             hits = [counters.get(f"{level}_hit_percent", 100.0) / 100 for level in ("l1", "l2")]
             most = self.run.contended.reshape(2, -1).max(axis=1, initial=0) // self.launches
             blocks, sites = (np.divide(of, self.launches) for of in self.run.counts())
-            work = timing.work_of(self.code, blocks, sites, self.simulation.model, hits, most)
-            self.time = self._modelled(work)
+            facts, model = self.simulation.facts, self.simulation.model
+            cubin = compile_kernel(self.kernel, facts.arch)
+            # Without these clocks, which are measured, its time would be that of lanes that agree.
+            known = model.chip.divergence_clocks is not None and not facts.compiled_for
+            own = machine_code(cubin, facts.arch) if known else []
+            work = timing.work_of(self.code, blocks, sites, model, hits, most, own)
+            self.time = self._modelled(work, resources_of(cubin).registers)
             counters["modelled_ms"] = 1e3 * self.time.seconds * self.launches
         return counters
 
-    def _modelled(self, work: timing.KernelWork) -> timing.Modelled:
+    def _modelled(self, work: timing.KernelWork, taken: int) -> timing.Modelled:
         facts, g = self.simulation.facts, self.geometry
-        taken = resources_of(compile_kernel(self.kernel, facts.arch)).registers
         registers = min(taken, facts.max_registers_per_thread)
         fits = occupancy(facts, registers, g.shared_bytes, g.threads, self.kernel.cache)
         if not fits.blocks_per_multiprocessor:

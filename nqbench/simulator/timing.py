@@ -29,6 +29,7 @@ from nqbench.simulator.models import Model
 from nqbench.simulator.ptx import ATOMICS, WIDTHS, Instruction, Name, Register
 from nqbench.simulator.ptxas import Assembled
 from nqbench.simulator.rules import SECTOR_BITS
+from nqbench.simulator.sass import MachineBlocks, MachineInstruction
 from nqbench.simulator.tally import float_operations, integer_operations
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ CACHES: Final = {"l1": "l1_shared_bytes", "l2": "l2_bytes"}
 FREE: Final = {
     *("l1_line_bytes", "l1_holds", "l2_gb_per_s", "l2_partial_cost"),
     *("double_per_clock", "reconvergence_latency", "block_clocks", "integer_atomic_clocks"),
-    *("memory_gb_per_s", "warp_clocks"),
+    *("memory_gb_per_s", "warp_clocks", "restart_clocks", "divergence_clocks", "yield_clocks"),
+    "bsync_clocks",
 }
 """Facts that a chip may do without: it has no such thing, or nobody states it."""
 
@@ -98,9 +100,11 @@ def work_of(
     model: Model,
     hits: Sequence[float] = (1.0, 1.0),
     contended: Sequence[int] | NDArray[np.int64] = (0, 0),
+    machine_code: Sequence[MachineInstruction] = (),
 ) -> KernelWork:
     """The work of a launch from its counts by warp (``engine.SimLaunch.counts``). ``hits`` are the
-    shares of the off-chip sectors that hit in L1 and, of the others, in L2."""
+    shares of the off-chip sectors that hit in L1 and, of the others, in L2. Without machine code of
+    the chip's own architecture the instructions are those of the PTX, in its order."""
     chip, blocks, assembled = required(model), code.blocks, code.assembled
     left = [[*block.instructions, *assembled.closing(block)] for block in blocks]
     rates = Rates(chip, assembled)
@@ -113,23 +117,24 @@ def work_of(
     hit1, hit2 = hits
     held = chip.get("l1_holds", ()) if chip["l1_shared_bytes"] else ()
     shares = [hit1] * bool(held) + [hit2] * bool(chip["l2_bytes"])
-    warps, rest = len(executions), 1.0
+    warps, loads, walked = len(executions), 0.0, 0.0
     passes, lines, again, parted, met, loaded, stored, partial, alone = np.zeros((9, warps))
-    for level, share in enumerate([*shares, 1.0], len(rates.off_chip) - len(shares) - 1):
-        part, rest = rest * share, rest * (1 - share)
-        if part:
-            alone += part * (issues @ np.array([rates.alone(of, level) for of in left]))
-    reconvergence = chip.get("reconvergence_latency", 0)
-    if reconvergence:
+    machine = MachineBlocks(machine_code, blocks, assembled.expanded) if machine_code else None
+    reconvergence, gone = chip.get("reconvergence_latency", 0), assembled.predicated.values()
+    divergent = block_counts[:, :, BLOCK_FIELDS.index("divergent")]
+    if machine is not None:
+        issued = issues @ machine.issued
+        branches = [b.index for b in blocks if b.index not in gone]
+        alone += divergent[:, branches].sum(axis=1) * chip.get("divergence_clocks", 0)
+    elif reconvergence:
         # Where lanes may part and meet again: an instruction before the branch, and one where each
         # side ends (compute capability 7.0 and later).
-        gone = assembled.predicated.values()
         parting = [
             b.index for b in blocks if b.ending == "branch" and b.index not in gone
             and all(target.index > b.index for target in b.targets)
         ]  # fmt: skip
         parted = executions[:, parting].sum(axis=1)
-        met = parted + block_counts[:, parting, BLOCK_FIELDS.index("divergent")].sum(axis=1)
+        met = parted + divergent[:, parting].sum(axis=1)
     apart = parted * rates.step + met * reconvergence
     pipe = "lines" if code.rules.transactions == "sectors" else "passes"
     for site in code.sites:
@@ -144,6 +149,10 @@ def work_of(
             sectors = counts["sectors"]
             if site.space in held and site.instruction.opcode in ("ld", "ldu"):
                 loaded += sectors * SECTOR_BYTES
+                loads, walked = (
+                    loads + float(np.sum(requests)),
+                    walked + float(np.sum(counts[pipe])),
+                )
                 continue
             stored += sectors * SECTOR_BYTES
             if site.instruction.opcode == "st":
@@ -158,6 +167,14 @@ def work_of(
     l2_bytes = l2_bytes + partial * SECTOR_BYTES * (chip.get("l2_partial_cost", 1) - 1)
     per_pass, per_line = chip["shared_clocks_per_pass"], 1 / chip["l1_transactions_per_clock"]
     alone += apart + again * per_pass
+    # A warp waits for the slowest of the lines that it asks for.
+    each_load = max(walked / loads, 1.0) if machine is not None and loads else 1.0
+    found = before = 0.0
+    for level, share in enumerate([*shares, 1.0], len(rates.off_chip) - len(shares) - 1):
+        found += (1 - found) * share
+        part, before = found**each_load - before, found**each_load
+        if part:
+            alone += part * (issues @ rates.blocks(machine, left, level))
     shared = {
         "issue": (issued + parted + met) / rates.issue_per_clock,
         "integer": integer / (chip["integer_per_clock"] / LANES),
@@ -181,6 +198,19 @@ class Rates:
         below = [level for level, size in CACHES.items() if chip[size]] + ["memory"]
         self.off_chip = [float(chip[f"{level}_latency"]) for level in below]
         self.atomic_level = len(below) - 1 - ("l2" in below)
+
+    def blocks(
+        self, machine: MachineBlocks | None, left: Sequence[Sequence[Instruction]], level: int
+    ) -> Float:
+        """``alone`` of each basic block, by the machine code if there is any."""
+        if machine is None:
+            return np.array([self.alone(of, level) for of in left])
+        loads = dict.fromkeys(("LD", "LDG", "LDL"), self.off_chip[level])
+        atomics = dict.fromkeys(("ATOM", "ATOMG"), self.off_chip[max(level, self.atomic_level)])
+        others, read = float(self.chip["shared_latency"]), float(self.chip["arithmetic_latency"])
+        results = {**loads, **atomics}
+        more = {name: self.chip.get(f"{name.lower()}_clocks", 0.0) for name in ("YIELD", "BSYNC")}
+        return machine.clocks(lambda name: results.get(name, others), read, more)
 
     def alone(self, instructions: Sequence[Instruction], level: int) -> float:
         """Clocks that a lone warp takes for one execution of a basic block: every instruction
@@ -241,7 +271,10 @@ def modelled(work: KernelWork, model: Model, warps_per_block: int, resident: int
     if "l2_gb_per_s" in chip:
         together["l2"] = work.l2_bytes / (1e9 * chip["l2_gb_per_s"]) * hertz
     each = [chip.get(f"{of}atomic_clocks", chip["atomic_clocks"]) for of in ("", "integer_")]
-    span = makespan(work.alone, work.shared, together, warps_per_block, resident, multiprocessors)
+    # The place of a block that has ended is empty for a while.
+    later = np.arange(len(work.alone)) >= warps_per_block * max(resident, 1) * multiprocessors
+    alone = work.alone + later * chip.get("restart_clocks", 0.0)
+    span = makespan(alone, work.shared, together, warps_per_block, resident, multiprocessors)
     clocks = {
         "makespan": span,
         "longest_warp": float(work.alone.max(initial=0.0)),

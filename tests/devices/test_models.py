@@ -43,7 +43,8 @@ def test_every_model_is_complete_and_consistent(name: str) -> None:
     cached = bool(chip.l1_shared_bytes)
     of_caches = {"l1_line_bytes", "l1_latency", "l2_latency", "l2_partial_cost"}
     absent = {f.name for f in fields(chip) if getattr(chip, f.name) is None}
-    absent -= {"l2_gb_per_s", "memory_gb_per_s", "block_clocks", "warp_clocks"}
+    absent -= {"l2_gb_per_s", "memory_gb_per_s", "block_clocks", "warp_clocks", "restart_clocks"}
+    absent -= {"divergence_clocks", "yield_clocks", "bsync_clocks"}
     if facts.compute_capability < (7, 0):
         absent -= {"reconvergence_latency", "integer_atomic_clocks"}
     if facts.compute_capability == (1, 1):

@@ -82,7 +82,10 @@ class Chip:
     ``atomic_clocks``         from an atomic on a word of global memory to the next on that word;
     ``integer_atomic_clocks`` of whole numbers, in the same 512 bytes
     ``block_clocks``          from the start of a block to that of the next on the whole chip;
-    ``warp_clocks``           of a warp, on one multiprocessor
+    ``warp_clocks``           of a warp, on one multiprocessor; ``restart_clocks``: from the end of
+                              a block to the first instruction of the next in its place
+    ``divergence_clocks``     that a warp loses when its lanes part; ``yield_clocks`` and
+                              ``bsync_clocks``: of these instructions, beyond their stall
     ``launch_us``             of an empty kernel, from event to event
     latencies                 clocks from an instruction to its result; ``predicate``: to a branch
                               that depends on it; ``branch``: to the next instruction;
@@ -111,6 +114,10 @@ class Chip:
     integer_atomic_clocks: float | None = None
     block_clocks: float | None = None
     warp_clocks: float | None = None
+    restart_clocks: float | None = None
+    divergence_clocks: float | None = None
+    yield_clocks: float | None = None
+    bsync_clocks: float | None = None
     launch_us: float | None = None
     arithmetic_latency: float | None = None
     predicate_latency: float | None = None
