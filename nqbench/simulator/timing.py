@@ -119,7 +119,10 @@ def work_of(
     shares = [hit1] * bool(held) + [hit2] * bool(chip["l2_bytes"])
     warps, loads, walked = len(executions), 0.0, 0.0
     passes, lines, again, parted, met, loaded, stored, partial, alone = np.zeros((9, warps))
-    machine = MachineBlocks(machine_code, blocks, assembled.expanded) if machine_code else None
+    own = [line for block in blocks for line in {i.where.line for i in block.code}]
+    # A function that is called from several places has no blocks of its own.
+    known = bool(machine_code) and len(own) == len(set(own))
+    machine = MachineBlocks(machine_code, blocks, assembled.expanded) if known else None
     reconvergence, gone = chip.get("reconvergence_latency", 0), assembled.predicated.values()
     divergent = block_counts[:, :, BLOCK_FIELDS.index("divergent")]
     if machine is not None:
