@@ -37,9 +37,8 @@ class LaunchWatch:
     def __init__(self, code: Translation, memory: GlobalMemory, shape: LaunchShape) -> None:
         assert memory.known is not None
         if RESERVED in code.symbols.addresses:
-            raise DeviceError(
-                "cooperative groups' tiles of over 32 threads run, but are not checked"
-            )
+            said = "cooperative groups' tiles of over 32 threads run, but are not checked"
+            raise DeviceError(said)
         self.code, self.memory, self.shape = code, memory, shape
         shared_bytes, slots = shape.shared_bytes, shape.resident_blocks
         self.spaces = Spaces(code, memory, shared_bytes)

@@ -73,12 +73,10 @@ def machine_code(compiled: Compiled, arch: str) -> list[MachineInstruction]:
         if int(arch[3:]) >= 90:  # its lowest byte stands apart
             by = by << 8 | low >> 16 & 0xFF
         waits = tuple(barrier for barrier in range(6) if control >> 11 + barrier & 1)
-        one = MachineInstruction(
-            line, name, (low >> 12 & 0xF) != NONE, at // BYTES + 1 + by // 4, control & 0xF,
-            control >> 5 & 7, control >> 8 & 7, waits,
-        )  # fmt: skip
-        code.append(one)
-        end = len(code) if name == "EXIT" and not one.guarded else end
+        guarded, target = (low >> 12 & 0xF) != NONE, at // BYTES + 1 + by // 4
+        fields = (control & 0xF, control >> 5 & 7, control >> 8 & 7, waits)
+        code.append(MachineInstruction(line, name, guarded, target, *fields))
+        end = len(code) if name == "EXIT" and not guarded else end
     return code[:end]
 
 

@@ -152,10 +152,8 @@ def work_of(
             sectors = counts["sectors"]
             if site.space in held and site.instruction.opcode in ("ld", "ldu"):
                 loaded += sectors * SECTOR_BYTES
-                loads, walked = (
-                    loads + float(np.sum(requests)),
-                    walked + float(np.sum(counts[pipe])),
-                )
+                loads += float(np.sum(requests))
+                walked += float(np.sum(counts[pipe]))
                 continue
             stored += sectors * SECTOR_BYTES
             if site.instruction.opcode == "st":
@@ -208,10 +206,10 @@ class Rates:
         """``alone`` of each basic block, by the machine code if there is any."""
         if machine is None:
             return np.array([self.alone(of, level) for of in left])
-        loads = dict.fromkeys(("LD", "LDG", "LDL"), self.off_chip[level])
-        atomics = dict.fromkeys(("ATOM", "ATOMG"), self.off_chip[max(level, self.atomic_level)])
+        results = dict.fromkeys(("LD", "LDG", "LDL"), self.off_chip[level])
+        atomic = self.off_chip[max(level, self.atomic_level)]
         others, read = float(self.chip["shared_latency"]), float(self.chip["arithmetic_latency"])
-        results = {**loads, **atomics}
+        results |= dict.fromkeys(("ATOM", "ATOMG"), atomic)
         more = {name: self.chip.get(f"{name.lower()}_clocks", 0.0) for name in ("YIELD", "BSYNC")}
         return machine.clocks(lambda name: results.get(name, others), read, more)
 

@@ -26,7 +26,7 @@ from nqbench.workloads.counting.systems import SYSTEMS
 from nqbench.workloads.levels import Levels, applied, given_levels, number
 
 SOURCE: Final = Path(__file__).with_name("middle.cu")
-OPTIONS: Final = ("--std=c++20",)
+OPTIONS: Final = ("--std=c++20", "-default-device")  # of lambdas, for NVRTC 13.0
 MAX_N: Final = 24
 """Beyond, the words of a quarter board and a tile's mask have no room."""
 
@@ -67,11 +67,10 @@ class OrderShape(NamedTuple):
 
 def order_shape(n: int) -> OrderShape:
     """The fastest on an H200 of those that were tried."""
-    if n < 18:
-        return OrderShape(128, 8, 0, 3072)
     shapes = {18: (512, 3, 0, 7168), 19: (256, 6, 0, 4096), 20: (512, 2, 3, 11264)}
     shapes |= {21: (512, 2, 2, 11264)}
-    return OrderShape(*shapes.get(n, (1024, 1, 4, 24576)))
+    others = (128, 8, 0, 3072) if n < 18 else (1024, 1, 4, 24576)
+    return OrderShape(*shapes.get(n, others))
 
 
 def longest(n: int) -> int:
@@ -222,9 +221,8 @@ def _kernels(
     named = [f"{name.title().replace('_', '')}::{word}" for name, word in words.items()]
     shape = order_shape(n)
     config = ", ".join(map(str, (n, *named, *shape[:3])))  # 18, Listing::quarters, ..
-    first, groups, at, room, count = (
-        Variable(name, "uint32") for name in ("first", "groups", "at", "room", "count")
-    )
+    names = ("first", "groups", "at", "room", "count")
+    first, groups, at, room, count = (Variable(name, "uint32") for name in names)
     sets = [comb(n, rows) for rows in _quarters(n)]
     inner = np.uint32(sets[0] if len(sets) > 1 else 0)
 
@@ -232,8 +230,7 @@ def _kernels(
         shared = (int(numbers["staged"]) + _WARP) * _WORD if name == "order" else 0
         grid, block = (blocks, 1, 1), (threads, 1, 1)
         entry = f"{name}<Middle{{{config}}}>"
-        options = (*OPTIONS, "-default-device")  # of lambdas, for NVRTC 13.0
-        return Kernel(SOURCE, entry, arguments, grid, block, shared, options=options)
+        return Kernel(SOURCE, entry, arguments, grid, block, shared, options=OPTIONS)
 
     return {
         "join": kernel(
