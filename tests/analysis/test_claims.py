@@ -674,9 +674,7 @@ HIGHEST = 'counter("pool_distributed", "pool_size", config="highest_occupancy")'
 @pytest.mark.parametrize(
     ("expr", "least"), [('argbest("pool_distributed", "pool_size")', 64), (HIGHEST, 512)]
 )
-def test_another_gpu_with_fewer_points_is_not_asked_for_the_best_of_them(
-    expr: str, least: int
-) -> None:
+def test_another_gpu_with_fewer_points_is_not_asked_for_their_best(expr: str, least: int) -> None:
     many, few = zhang(rounds=2), zhang(rounds=2, pools=(64,))
     for row in (*many.rows, *few.rows):
         row["occupancy"] = row.get("pool_size")

@@ -44,9 +44,7 @@ def test_interval_is_students_t_on_logarithms() -> None:
         (combine([1.01, 1.03, 1.02, 1.05, 1.02]), 1, True),
     ],
 )
-def test_an_estimate_differs_where_that_is_known(
-    estimate: Estimate, other: float, differs: bool
-) -> None:
+def test_estimates_differ_where_known(estimate: Estimate, other: float, differs: bool) -> None:
     assert estimate.differs_from(other) == differs
     assert not (differs and estimate.bounded and estimate.differs_from(other, comparisons=100))
 

@@ -159,9 +159,7 @@ def test_half_of_the_pairs_stand_for_the_design(missing: int, method: str) -> No
 
 
 @pytest.mark.parametrize(("lacking", "pairs", "rounds"), [(1, 2, 3), (2, 1, 4)])
-def test_a_point_of_half_of_the_rounds_costs_the_others_none(
-    lacking: int, pairs: int, rounds: int
-) -> None:
+def test_a_point_of_half_the_rounds_costs_no_others(lacking: int, pairs: int, rounds: int) -> None:
     """One with more than half of them counts, and only the rounds that it has."""
     builder = Builder(rounds=4)
     for levels in combinations({"a": ["a0", "a1"], "b": ["b0", "b1"]}):

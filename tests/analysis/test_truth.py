@@ -77,9 +77,7 @@ def test_an_interval_holds_the_truth_as_often_as_it_says(name: str) -> None:
 
 
 @pytest.mark.parametrize("contrast", [in_one_run, in_two_runs])
-def test_compare_is_wrong_in_one_of_20_cases_at_most(
-    contrast: Callable[[Random, float], Contrast],
-) -> None:
+def test_compare_errs_at_most_once_in_20(contrast: Callable[[Random, float], Contrast]) -> None:
     """However many points are compared: 20 equal ones, a quarter that differ, all at the margin."""
     random, cases = np.random.default_rng(2), 60
     truths = {"equal": [1.0] * 20, "some": [1.03] * 5 + [1.0] * 15, "margin": [1 + MARGIN] * 20}

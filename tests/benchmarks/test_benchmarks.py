@@ -115,9 +115,7 @@ def test_tools_agree_within_a_percent_or_a_microsecond() -> None:
         ("global_pool", "zhang2011.pool_monolithic", 2),
     ],
 )
-def test_a_slice_has_whole_pools_of_jobs_and_runs(
-    assignment: str, system: str, blocks: int
-) -> None:
+def test_slices_have_whole_pools_of_jobs_and_run(assignment: str, system: str, blocks: int) -> None:
     workload = Counting()
     levels: dict[str, int | str] = {"n": 10, "depth": 5, "block_size": 128}
     levels |= {"pool_size": POOL} if assignment == "block_pool" else {}

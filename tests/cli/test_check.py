@@ -71,9 +71,7 @@ def test_the_same_as_json(study: str) -> None:
         (["--device", "cpu"], 2, "is no simulator"),
     ],
 )
-def test_points_and_mistakes_in_the_command(
-    study: str, words: list[str], code: int, said: str
-) -> None:
+def test_points_and_mistakes_in_a_call(study: str, words: list[str], code: int, said: str) -> None:
     done = call("check", study, *words)
     assert (done.code, said in done.said) == (code, True), done.said
 
@@ -138,9 +136,7 @@ def test_loading_the_checks_is_no_part_of_the_time_left(monkeypatch: pytest.Monk
     assert [name for name, *_ in seen.method_calls] == ["stage", "compiled", "stage"]
 
 
-def test_what_was_found_before_an_interruption_is_said(
-    study: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_findings_before_interruption_are_said(study: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second point is stopped by Ctrl-C."""
     launches: Iterator[Any] = iter([run_checked, mock.Mock(side_effect=KeyboardInterrupt)])
     monkeypatch.setattr(inspection, "run_checked", lambda *plan: next(launches)(*plan))

@@ -159,9 +159,7 @@ def test_mistakes_end_with_exit_code_2(runs: Path, words: str, message: str) -> 
 
 
 @pytest.mark.parametrize("gate", [None, "slower:2%"])
-def test_a_pull_request_sees_what_became_slower(
-    gate: str | None, runs: Path, tmp_path: Path
-) -> None:
+def test_a_pull_request_sees_what_got_slower(gate: str | None, runs: Path, tmp_path: Path) -> None:
     step = tmp_path / "summary.md"
     words = ["compare", runs / "old", runs / "slow", "--format", "github"]
     words += ["--fail-on", gate] if gate else []

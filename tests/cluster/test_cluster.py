@@ -179,9 +179,7 @@ def test_a_simulated_study_gives_the_same_records_as_without_a_cluster(
     assert "nothing was measured" in again.err or "resumed: 16" in again.err
 
 
-def test_lost_and_late_workers_change_no_record(
-    cluster: Cluster, address: str, tmp_path: Path
-) -> None:
+def test_lost_late_workers_change_no_record(cluster: Cluster, address: str, tmp_path: Path) -> None:
     points = toy_points(24)
     victim = next(iter(cluster.look()))
     pid = cluster.client.run(os.getpid, workers=[victim])[victim]
@@ -235,9 +233,7 @@ def test_machines_need_not_agree_on_the_time(cluster: Cluster, tmp_path: Path) -
     assert outcome.counts == {"ok": 3}
 
 
-def test_a_lost_scheduler_keeps_what_was_finished_and_the_run_resumes(
-    address: str, tmp_path: Path
-) -> None:
+def test_a_lost_scheduler_keeps_finished_points_and_resumes(address: str, tmp_path: Path) -> None:
     points = toy_points(12)
     out = tmp_path / "r"
     with (
@@ -293,9 +289,7 @@ async def reach(address: str, security: Security) -> None:
         (("--dry-run",), "name no cluster"),
     ],
 )
-def test_requests_that_cannot_be_met(
-    address: str, extra: Sequence[str], said: str, tmp_path: Path
-) -> None:
+def test_impossible_requests(address: str, extra: Sequence[str], said: str, tmp_path: Path) -> None:
     refused = call("run", QUICK, "--scheduler", address, *extra, cwd=tmp_path)
     assert (refused.code, said in refused.err) == (2, True), refused.said
 
@@ -350,9 +344,7 @@ def test_each_gpu_of_this_computer_gets_a_worker(
         ("tcp://127.0.0.1:port", True, "no address of a scheduler"),
     ],
 )
-def test_addresses_beyond_this_computer_need_encryption(
-    address: str, insecure: bool, said: str
-) -> None:
+def test_addresses_beyond_this_host_are_encrypted(address: str, insecure: bool, said: str) -> None:
     with pytest.raises(StudyError, match=said) if said else nullcontext():
         check_address(address, insecure)
 

@@ -52,9 +52,7 @@ def test_a_hanging_driver_costs_only_the_limit() -> None:
     assert asked("import time; time.sleep(9999)", limit_s=0.1).failure == "no answer within 0.1 s"
 
 
-def test_all_questions_have_a_command_that_answers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_question_has_its_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Packages that break are answers too, and rows of the doctor."""
     (tmp_path / "numba.py").write_text("import os; os.abort()\n")
     (tmp_path / "llvmlite.py").write_text("raise SystemError('dynamic module not initialised')\n")

@@ -62,9 +62,7 @@ def test_every_chain_is_a_walk_of_the_cpu(
 
 
 @pytest.mark.parametrize("block_size", [32, 64, 128])
-def test_the_winner_is_the_chain_with_the_fewest_proposals(
-    device: CudaDevice, block_size: int
-) -> None:
+def test_the_winner_is_the_chain_of_fewest_proposals(device: CudaDevice, block_size: int) -> None:
     n, chains = 200, 300
     _, told, _ = run(device, CHAINS, n=n, chains=chains, block_size=block_size)
     walks = [walk(n, chain_key(1, chain), PAPER) for chain in range(chains)]

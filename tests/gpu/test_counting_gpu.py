@@ -61,9 +61,7 @@ def test_every_system_on_all_small_boards(device: CudaDevice, system: str) -> No
 @pytest.mark.parametrize("symmetry", ["none", "mirror", "full"])
 @pytest.mark.parametrize("storage", ["vector", "struct"])
 @pytest.mark.parametrize("loop", LOOPS)
-def test_loops_written_for_speed(
-    device: CudaDevice, loop: str, storage: str, symmetry: str
-) -> None:
+def test_loops_made_for_speed(device: CudaDevice, loop: str, storage: str, symmetry: str) -> None:
     """Every policy on the path; the largest boards where one eighth of the tree is walked."""
     given: dict[str, Level] = {"loop": loop, "storage": storage, "symmetry": symmetry}
     for n in UP_TO_18 if symmetry == "full" else SMALL:
@@ -101,9 +99,7 @@ def test_the_fastest_kernels_on_the_largest_boards(device: CudaDevice, system: s
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_resources_are_complete_and_occupancy_is_the_drivers(
-    device: CudaDevice, system: str
-) -> None:
+def test_resources_are_complete_occupancy_is_the_drivers(device: CudaDevice, system: str) -> None:
     plan = make_plan(device, system, 14)
     with device.prepare(plan) as prepared:
         told = prepared.resources

@@ -36,9 +36,7 @@ def right(device: CudaDevice, system: str, **given: Level) -> Ran:
 
 @pytest.mark.parametrize("system", KERNELS)
 @pytest.mark.parametrize(("n", "iterations"), [(100, "auto"), (1000, 2500), (2000, 400)])
-def test_same_moves_as_the_reference(
-    device: CudaDevice, system: str, n: int, iterations: Level
-) -> None:
+def test_moves_of_the_reference(device: CudaDevice, system: str, n: int, iterations: Level) -> None:
     ran = right(device, system, n=n, iterations=iterations)
     limit = 10 * n if iterations == "auto" else int(str(iterations))
     order = "rectangle" if system == "brodtkorb_part1.gpu_v8" else "quadratic"

@@ -27,9 +27,7 @@ def counters(
 
 @pytest.mark.parametrize("system", KERNELS)
 @pytest.mark.parametrize("n", [10, 13])
-def test_iterations_and_accesses_are_the_enumerations(
-    device: CudaDevice, system: str, n: int
-) -> None:
+def test_steps_and_accesses_are_the_enumerations(device: CudaDevice, system: str, n: int) -> None:
     found = counters(device, n, system, "iterations")
     assert found["iterations_total"] == count("iterations", N=n, system=system)
     for stat in ("min", "max", "mean", "variance"):

@@ -129,9 +129,7 @@ def test_a_killed_worker_leaves_no_program_behind(tmp_path: Path) -> None:
     assert wait_gone(int(file.read_text()))
 
 
-def test_levels_and_environment_reach_the_program(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_levels_and_environment_reach_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", "of-a-worker")
     monkeypatch.setenv(CALLER_PATH, "of-the-user")
     script(tmp_path, 'echo "$@" $DEPTH $PYTHONPATH $(basename $PWD) >&2\necho 4')

@@ -63,9 +63,7 @@ def newest(records: list[Record]) -> dict[str, Record]:
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_each_fault_gets_its_status_and_a_reason(
-    name: str, swept: tuple[RunOutcome, list[Record]]
-) -> None:
+def test_faults_get_status_and_reason(name: str, swept: tuple[RunOutcome, list[Record]]) -> None:
     record = newest(swept[1])[name]
     status, words = EXPECTED[name]
     assert (record.status, words in record.reason) == (status, True), record.reason

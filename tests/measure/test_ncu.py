@@ -306,9 +306,7 @@ def test_one_sentence_says_why_there_are_no_profiles_at_all(
     ("device", "said"),
     [("fake", ["counters: skipped, ncu needs a GPU"]), ("fake:deterministic=1", [])],
 )
-def test_a_study_that_asks_says_why_there_is_none(
-    tmp_path: Path, device: str, said: list[str]
-) -> None:
+def test_a_study_that_asks_says_why_not(tmp_path: Path, device: str, said: list[str]) -> None:
     study = ToyStudy([point(8)], Measure(rounds=1, samples=5, budget_s=1.0, counters="ncu"))
     listener = Recorder()
     run_here(study, device, tmp_path, listener=listener)

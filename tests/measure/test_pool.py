@@ -92,9 +92,7 @@ def test_prints_and_mistakes_in_host_plans(pool: WorkerPool) -> None:
     assert "exit code" not in fails.reason
 
 
-def test_a_worker_killed_while_idle_costs_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_killed_idle_cost_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor does a file in the working directory that is called like a library."""
     (tmp_path / "queue.py").write_text("raise SystemExit('the wrong module')")
     monkeypatch.chdir(tmp_path)

@@ -140,9 +140,7 @@ def test_an_answer_that_turns_wrong_while_timed_loses_its_time(tmp_path: Path) -
     assert list(rows["samples"] > 0) == [False, True, False]
 
 
-def test_rounds_are_fresh_processes_and_a_point_that_crashes_is_tried_in_one_more(
-    tmp_path: Path,
-) -> None:
+def test_rounds_are_fresh_processes_and_crashed_points_get_one_more(tmp_path: Path) -> None:
     outcome = measure(tmp_path / "r", sizes(6, 7), "fake:crash=7,from_round=1", isolate=True)
     assert outcome.counts == {"ok": 1, "crashed": 1}
     table = load(tmp_path / "r")
@@ -198,9 +196,7 @@ def test_hot_and_cold_are_points_of_their_own(tmp_path: Path) -> None:
     assert values["cold"] == pytest.approx(1.5 * values["hot"])
 
 
-def test_a_device_without_telemetry_is_told_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lacking_telemetry_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(self: FakeDevice) -> None:
         raise DeviceError("NVML does not start")
 
@@ -211,9 +207,7 @@ def test_a_device_without_telemetry_is_told_once(
     assert all(r.telemetry == {} for r in read_records(tmp_path / "r").records)
 
 
-def test_a_deterministic_device_gives_one_measurement_with_counters_and_no_time(
-    tmp_path: Path,
-) -> None:
+def test_a_deterministic_device_gives_one_measurement_with_counters_no_time(tmp_path: Path) -> None:
     points = [*sizes(9, 8, 7), point(5, system="cpu.power")]
     listener = Recorder()
     outcome = measure(tmp_path / "r", points, "fake:deterministic=1", listener=listener)

@@ -69,9 +69,7 @@ def test_a_record_holds_short_plain_numbers() -> None:
     assert "l2" not in on_cpu.about
 
 
-def test_an_answer_nobody_knows_is_recorded_and_not_called_wrong(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_answer_nobody_knows_is_recorded_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(TOY), "expected", lambda self, factors: None)
     found = Session("fake").measure(REQUEST)
     assert (found.status, found.answer, found.expected) == ("unchecked", "256", None)

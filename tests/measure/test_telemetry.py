@@ -30,9 +30,7 @@ class Script(Sensor):
 
 
 @pytest.mark.parametrize(("longest_s", "between"), [(0.0005, False), (0.5, True)])
-def test_only_a_measurement_that_can_last_a_period_needs_a_thread(
-    longest_s: float, between: bool
-) -> None:
+def test_only_what_can_last_a_period_needs_a_thread(longest_s: float, between: bool) -> None:
     """It reads as long as the measurement lasts, and ends with it."""
     before = threading.active_count()
     sensor = Script(Reading(sm_mhz=1000))

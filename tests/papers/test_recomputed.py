@@ -206,9 +206,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "claim", "n", "folder"), CASES)
-def test_a_verdict_is_what_the_records_say(
-    name: str, claim: str, n: int | None, folder: str
-) -> None:
+def test_verdicts_are_what_records_say(name: str, claim: str, n: int | None, folder: str) -> None:
     formula, run = FORMULAS[name, claim, n], Run(REFERENCE / folder)
     paper = load_paper(name)
     alone = paper.model_copy(update={"claims": [paper.claim(claim)]})

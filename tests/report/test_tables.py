@@ -155,9 +155,7 @@ def test_times_of_programs_come_with_their_phases(tmp_path: Path) -> None:
     assert any(note.startswith(said) for note in table.notes)
 
 
-def test_counters_of_a_run_are_totals_and_those_of_a_kernel_can_be_asked_for(
-    tmp_path: Path,
-) -> None:
+def test_counters_of_a_run_are_totals_and_a_kernels_can_be_asked_for(tmp_path: Path) -> None:
     kernels, _ = programs(tmp_path, "sim")
     assert "warp instructions" in names(kernels)
     assert not any("@" in name or " of " in name for name in names(kernels))

@@ -205,9 +205,7 @@ def test_a_folder_of_another_study(run: Path) -> None:
     assert "--fresh" in error
 
 
-def test_a_full_disk_keeps_what_was_measured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_keeps_measurements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The line that is too long for the disk is cut short there, as a real disk does it."""
     (tmp_path / "study.yaml").write_text(STUDY)
     room, write = [3000], os.write

@@ -59,9 +59,7 @@ ESCAPES = "\x1b]0;owned\x07\x1b[2J\r\\input{secrets}\x9b2J\u2028\u202e"
 
 
 @pytest.mark.parametrize("command", ["report", "report --csv -", "compare", "compare --json"])
-def test_control_characters_of_a_run_reach_neither_terminal_nor_file(
-    command: str, hostile: Path
-) -> None:
+def test_control_characters_of_a_run_reach_no_terminal_or_file(command: str, hostile: Path) -> None:
     run = hostile / "r"
     data = json.loads((run / MANIFEST).read_text())
     data["command"] = ["nqbench", "run", f"study{ESCAPES}.yaml"]
@@ -139,9 +137,7 @@ FOLDERS: dict[str, tuple[Callable[[Path], object], int, str]] = {
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-def test_a_hostile_folder_is_data(
-    name: str, hostile: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hostile_folder_is_data(name: str, hostile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     damage, code, said = FOLDERS[name]
     monkeypatch.setattr("nqbench.runs.reading.MAX_BYTES", 1 << 19)
     damage(hostile / "r")

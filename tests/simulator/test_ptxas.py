@@ -132,9 +132,7 @@ def test_predicated_code_issues_once_where_no_lane_takes_it() -> None:
         (["mov.u32 %r21, box;", STORE], [], False),  # on 9.0 from a special register
     ],
 )
-def test_short_branches_are_predicated(
-    then: list[str], otherwise: list[str], predicated: bool
-) -> None:
+def test_short_ifs_are_predicated(then: list[str], otherwise: list[str], predicated: bool) -> None:
     code = [line.format(n=64 * n) for n, line in enumerate(then)]
     other = [line.format(n=64 * n + 4) for n, line in enumerate(otherwise)]
     lines = [START, "mov.u32 %r20, 0; mov.u32 %r21, 1; st.shared.u32 [%r4], %r7; mov.u64 %rd8, 0;"]

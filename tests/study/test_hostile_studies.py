@@ -50,9 +50,7 @@ STUDIES: list[bytes] = [
 
 
 @pytest.mark.parametrize("number", range(len(STUDIES)))
-def test_a_hostile_study_is_refused(
-    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_one_is_refused(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(STUDIES) >= 60
     file = tmp_path / "study.yaml"
     file.write_bytes(STUDIES[number])

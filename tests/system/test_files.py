@@ -20,9 +20,7 @@ from nqbench.system.files import CACHE_ENVIRONMENT, cache_folder, kept_json, rep
 
 @pytest.mark.parametrize("durable", [False, True])
 @pytest.mark.parametrize("before", [None, "old"])
-def test_readers_see_the_old_file_or_the_new_one(
-    tmp_path: Path, before: str | None, durable: bool
-) -> None:
+def test_readers_see_the_old_or_new_file(tmp_path: Path, before: str | None, durable: bool) -> None:
     path = tmp_path / "table.svg"
     if before is not None:
         path.write_text(before)

@@ -46,9 +46,7 @@ def test_it_is_verified_with_all_that_it_holds(package: Path) -> None:
     assert found["checks"][0]["not_derived"] == []  # no file without a checksum
 
 
-def test_every_file_and_column_is_described(
-    package: Path, graph: dict[str, dict[str, Any]]
-) -> None:
+def test_files_and_columns_are_described(package: Path, graph: dict[str, dict[str, Any]]) -> None:
     files = {f.relative_to(package).as_posix() for f in package.rglob("*") if f.is_file()}
     parts = {one["@id"] for one in graph["./"]["hasPart"]}
     assert parts == files - {SUMS, CRATE}

@@ -49,9 +49,7 @@ def study(folder: Path, workload: str) -> Path:
 @pytest.mark.parametrize(
     ("workload", "edits"), [("./own_signs.py:WORKLOAD", 1), ("own_signs:WORKLOAD", 0)]
 )
-def test_it_is_found_beside_the_study_by_workers_too(
-    folder: Path, workload: str, edits: int
-) -> None:
+def test_workers_too_find_it_beside_the_study(folder: Path, workload: str, edits: int) -> None:
     for edited in range(edits + 1):
         if edited:
             (folder / "own_helper.py").write_text("\n")

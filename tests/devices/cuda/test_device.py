@@ -234,9 +234,7 @@ REFUSED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("said", REFUSED)
-def test_a_plan_that_cannot_be_prepared_is_a_sentence(
-    gpu: FakeDriver, plan: KernelPlan, said: str
-) -> None:
+def test_impossible_plans_are_a_sentence(gpu: FakeDriver, plan: KernelPlan, said: str) -> None:
     plan.source.write_text("__device__ int d;" + plan.source.read_text().replace("+=", "+= d +"))
     gpu.capacity = 40 if "more" in said else gpu.capacity
     with pytest.raises(DeviceError, match=said):
@@ -312,9 +310,7 @@ def test_a_variable_that_hides_gpus_is_named(
         find_gpus()
 
 
-def test_module_variables_get_their_contents_before_every_launch(
-    gpu: FakeDriver, plan: KernelPlan
-) -> None:
+def test_module_variables_are_filled_before_every_launch(gpu: FakeDriver, plan: KernelPlan) -> None:
     text = "__device__ int d; __constant__ float c[4];\n"
     plan.source.write_text(
         text + "__global__ void add(int* j, int* t, int b) { j[0] += d + c[b]; }\n"

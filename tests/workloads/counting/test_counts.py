@@ -91,9 +91,7 @@ def test_solutions(n: int) -> None:
         ("zhang2011.low_divergence", 9),
     ],
 )
-def test_counts_are_those_of_the_instrumented_kernels(
-    simulator: Device, system: str, n: int
-) -> None:
+def test_counts_are_those_of_instrumented_kernels(simulator: Device, system: str, n: int) -> None:
     iterations = probed(simulator, system, n, "iterations")
     assert count("jobs", N=n, system=system) == iterations["probed_jobs"]
     assert count("iterations", N=n, system=system) == iterations["iterations_total"]

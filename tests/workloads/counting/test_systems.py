@@ -19,7 +19,5 @@ from tests.workloads.running import GPU
         ("tanaka2011.both", {"n": 16, "block_size": 192}, "shared_bytes", 49152),
     ],
 )
-def test_memory_is_what_the_papers_say(
-    system: str, given: dict[str, Level], name: str, size: int
-) -> None:
+def test_memory_is_as_in_papers(system: str, given: dict[str, Level], name: str, size: int) -> None:
     assert get("counting").resolve(given, system, GPU).derived[name] == size

@@ -209,9 +209,7 @@ def test_a_false_claim_is_a_wrong_answer(
 @pytest.mark.parametrize("proposal", ["uniform", "attacked"])
 @pytest.mark.parametrize("counters", ["shared", "global"])
 @pytest.mark.parametrize("n", [4, 33, 300])
-def test_every_chain_of_a_gpu_is_a_walk_of_the_processor(
-    n: int, counters: str, proposal: str
-) -> None:
+def test_every_chain_of_a_gpu_is_a_walk_of_the_cpu(n: int, counters: str, proposal: str) -> None:
     chains = 3
     _, outputs, told = search(
         *(SIM, "fitness.sa_chains"), n=n, chains=chains, counters=counters, proposal=proposal,

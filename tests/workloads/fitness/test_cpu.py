@@ -168,9 +168,7 @@ def test_resolving_points_does_not_import_numba() -> None:
 
 
 @pytest.mark.parametrize("started", [0, 1, 3])
-def test_threads_that_the_system_refuses_are_told(
-    monkeypatch: pytest.MonkeyPatch, started: int
-) -> None:
+def test_threads_the_system_refuses_are_told(monkeypatch: pytest.MonkeyPatch, started: int) -> None:
     real, starts = threading.Thread.start, iter(range(started))
 
     def start(thread: threading.Thread) -> None:
@@ -304,9 +302,7 @@ def test_a_class_is_measured_once_and_then_read(
     assert len(measured) == 4, "another machine's count is not used"
 
 
-def test_a_folder_that_cannot_be_written_holds_for_this_process(
-    measured: Measured, tmp_path: Path
-) -> None:
+def test_an_unwritable_folder_holds_for_this_process(measured: Measured, tmp_path: Path) -> None:
     (tmp_path / "deep").write_text("in the way", encoding="utf-8")
     assert [plans.best_threads(100) for _ in range(3)] == [1, 1, 1]
     assert measured == [100]

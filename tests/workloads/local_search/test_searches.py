@@ -105,9 +105,7 @@ def test_every_move_is_a_best_one_and_the_end_a_local_minimum(n: int, seed: int)
 @pytest.mark.parametrize("enumeration", ["numbers", "loops"])
 @pytest.mark.parametrize("mapping", CODES)
 @pytest.mark.parametrize("n", [4, 5, 10, 33, 120])
-def test_it_takes_the_moves_of_a_search_that_looks_at_all(
-    n: int, mapping: str, enumeration: str
-) -> None:
+def test_it_takes_the_moves_of_an_exhaustive_search(n: int, mapping: str, enumeration: str) -> None:
     if enumeration == "loops" and mapping == "rectangle":
         mapping = "quadratic"  # loops know no other order
     instance = load_instance(n, 1)
@@ -194,9 +192,7 @@ def test_a_part_of_a_search_that_starts_at_its_end(system: str) -> None:
 @pytest.mark.parametrize(
     ("version", "mapping", "n"), [(6, "quadratic", 4200), (7, "rearranged", 6000)]
 )
-def test_a_kernel_whose_mapping_fails_is_wrong_as_the_cpu_is(
-    version: int, mapping: str, n: int
-) -> None:
+def test_a_kernel_whose_mapping_fails_errs_as_the_cpu(version: int, mapping: str, n: int) -> None:
     """The last moves of cities where single precision fails, and no access out of bounds."""
     system = f"brodtkorb_part1.gpu_v{version}"
     block = verify("sim:mini", system, n=n, part="full", blocks=2000)

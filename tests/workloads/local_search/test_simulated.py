@@ -115,9 +115,7 @@ COUNTED: dict[str, tuple[Mapping[str, Level], float]] = {
 
 
 @pytest.mark.parametrize("system", COUNTED)
-def test_the_stated_operations_of_a_move_are_about_those_counted(
-    simulator: Device, system: str
-) -> None:
+def test_a_moves_stated_operations_are_about_those_counted(simulator: Device, system: str) -> None:
     given, slack = COUNTED[system]
     resolved = WORKLOAD.resolve({"n": 1000, "iterations": 1, **given}, system, simulator.facts)
     plan = WORKLOAD.plan(resolved.factors, system, simulator.facts)

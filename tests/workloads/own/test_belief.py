@@ -141,9 +141,7 @@ class Keeping(Timed):
         return self.kept or {}
 
 
-def test_a_launch_from_python_believes_as_little(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_python_launches_believe_as_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("nan that nobody wrote", "bytes that nobody wrote"):
         given = dict(CASES["doubted"][name])
         body, said = given.pop("body", "right"), given.pop("says")
