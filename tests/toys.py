@@ -3,7 +3,7 @@ given points, runs and their listener."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.measure.run_state import Listener, RunOutcome
 from nqbench.measure.runner import run_study
 from nqbench.plan import KernelPlan, Plan
-from nqbench.point import Level, Point
+from nqbench.point import FactorLevels, Point
 from nqbench.study import Measure, Study, expand
 from nqbench.system.yaml_marks import ParsedFile
 from nqbench.workloads.ceilings import Ceilings
@@ -49,7 +49,7 @@ class Toy(Ceilings):
 
     name = "tests.toys:TOY"
 
-    def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
+    def plan(self, factors: FactorLevels, system: str | None, device: DeviceFacts) -> Plan:
         plan = super().plan(factors, system, device)
         assert isinstance(plan, KernelPlan)
         return replace(plan, about={**plan.about, "answer": self.expected(factors) or 0})

@@ -15,7 +15,7 @@ import numpy as np
 
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Buffer, CpuPlan, KernelPlan, Outputs, Plan
-from nqbench.point import Level, Point
+from nqbench.point import FactorLevels, Point
 from nqbench.workloads import ExternalWorkload, register
 from nqbench.workloads.base import Workload
 
@@ -71,10 +71,10 @@ class Faulty(Workload):
     """Its answer is always 42."""
 
     name = NAME
-    systems: Mapping[str, Mapping[str, Level]] = {f"cpu.{name}": {} for name in HOST}
+    systems: Mapping[str, FactorLevels] = {f"cpu.{name}": {} for name in HOST}
     cpu_systems: frozenset[str] = frozenset(systems)
 
-    def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
+    def plan(self, factors: FactorLevels, system: str | None, device: DeviceFacts) -> Plan:
         if system is not None:
             return CpuPlan(system, f"tests.measure.faulty:{system.partition('.')[2]}", ())
         fault = str(factors["fault"])
@@ -96,7 +96,7 @@ class Faulty(Workload):
     def answer(self, plan: Plan, outputs: Outputs) -> int:
         return int(outputs["answer" if isinstance(plan, CpuPlan) else "out"][0])
 
-    def expected(self, factors: Mapping[str, Level]) -> int | None:
+    def expected(self, factors: FactorLevels) -> int | None:
         return ANSWER
 
 

@@ -20,7 +20,7 @@ from nqbench.plan import (
     Plan,
     Variable,
 )
-from nqbench.point import Level, Point
+from nqbench.point import FactorLevels, Point
 from nqbench.workloads import ExternalWorkload, register
 from nqbench.workloads.base import Factor, Workload
 
@@ -66,7 +66,7 @@ def recorded(number: int, values: NDArray[np.generic]) -> int:
     return number
 
 
-def _size(factors: Mapping[str, Level]) -> int:
+def _size(factors: FactorLevels) -> int:
     n = factors["n"]
     assert isinstance(n, int)
     return n
@@ -77,10 +77,10 @@ class Programs(Workload):
 
     name = NAME
     factors: Mapping[str, Factor] = {"n": Factor("n", "steps", number=(1, 1000))}
-    systems: Mapping[str, Mapping[str, Level]] = {"sums.launched": {}, "sums.serial": {}}
+    systems: Mapping[str, FactorLevels] = {"sums.launched": {}, "sums.serial": {}}
     cpu_systems = frozenset({"sums.serial"})
 
-    def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
+    def plan(self, factors: FactorLevels, system: str | None, device: DeviceFacts) -> Plan:
         n, x = _size(factors), np.arange(LENGTH, dtype=np.int32)
         if system in self.cpu_systems:
             return CpuPlan("on_the_host", "tests.measure.programs:on_the_host", (x, n))
@@ -105,11 +105,11 @@ class Programs(Workload):
     def answer(self, plan: Plan, outputs: Outputs) -> int:
         return int(outputs["total"][0])
 
-    def expected(self, factors: Mapping[str, Level]) -> int:
+    def expected(self, factors: FactorLevels) -> int:
         n = _size(factors)
         return LENGTH + n * (n - 1) // 2 * (LENGTH * (LENGTH - 1) // 2)
 
-    def work(self, factors: Mapping[str, Level]) -> float:
+    def work(self, factors: FactorLevels) -> float:
         return float(LENGTH * _size(factors))
 
 

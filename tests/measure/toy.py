@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Buffer, CpuPlan, KernelPlan, Outputs, Plan
-from nqbench.point import Level, Point
+from nqbench.point import FactorLevels, Level, Point
 from nqbench.workloads import ExternalWorkload, register
 from nqbench.workloads.base import Factor, Resolved, Workload
 
@@ -53,17 +53,15 @@ class Toy(Workload):
 
     name = NAME
     factors: Mapping[str, Factor] = {"flavour": Factor("flavour", "none", ("plain", "salted"))}
-    systems: Mapping[str, Mapping[str, Level]] = {
+    systems: Mapping[str, FactorLevels] = {
         f"cpu.{name}": {} for name in ("power", "nap", "chatty", "waits", "fails")
     }
     cpu_systems: frozenset[str] = frozenset(systems)
 
-    def resolve(
-        self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
-    ) -> Resolved:
+    def resolve(self, given: FactorLevels, system: str | None, device: DeviceFacts) -> Resolved:
         return Resolved(dict(given), {"jobs": 1})
 
-    def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
+    def plan(self, factors: FactorLevels, system: str | None, device: DeviceFacts) -> Plan:
         n = factors["n"]
         assert isinstance(n, int)
         if system is not None:
@@ -82,12 +80,12 @@ class Toy(Workload):
     def answer(self, plan: Plan, outputs: Outputs) -> int:
         return int(outputs["answer"][0])
 
-    def expected(self, factors: Mapping[str, Level]) -> int | None:
+    def expected(self, factors: FactorLevels) -> int | None:
         n = factors["n"]
         assert isinstance(n, int)
         return int(2**n)
 
-    def work(self, factors: Mapping[str, Level]) -> float:
+    def work(self, factors: FactorLevels) -> float:
         n = factors["n"]
         assert isinstance(n, int)
         return float(4**n)
@@ -98,7 +96,7 @@ class Slow(Toy):
 
     name = "tests.measure.toy:SLOW"
 
-    def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
+    def plan(self, factors: FactorLevels, system: str | None, device: DeviceFacts) -> Plan:
         if factors["n"] == 13:
             time.sleep(600)
         return super().plan(factors, system, device)

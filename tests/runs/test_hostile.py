@@ -137,7 +137,7 @@ FOLDERS: dict[str, tuple[Callable[[Path], object], int, str]] = {
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-def test_hostile_folder_is_data(name: str, hostile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hostile_run_is_data(name: str, hostile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     damage, code, said = FOLDERS[name]
     monkeypatch.setattr("nqbench.runs.reading.MAX_BYTES", 1 << 19)
     damage(hostile / "r")

@@ -9,7 +9,7 @@ from pathlib import Path
 from nqbench.errors import InfeasibleError, WrongDeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import CpuPlan, Outputs, Plan
-from nqbench.point import Level, Point
+from nqbench.point import FactorLevels, Level, Point
 from nqbench.study import Study, expand, load_study
 from nqbench.workloads.base import Factor, Resolved, Workload
 
@@ -29,13 +29,13 @@ _FACTORS = (
     Factor("blocks", "grid size", ("from_jobs",), number=(1, 100_000), per_sm=True),
     Factor("pool_size", "jobs per pool", number=(1, 1_000_000)),
 )
-_SYSTEMS: Mapping[str, Mapping[str, Level]] = {
+_SYSTEMS: Mapping[str, FactorLevels] = {
     "alpha2010.base": {"memory": "local", "depth": 4, "block_size": 64},
     "alpha2010.opt1_shared": {"memory": "shared", "layout": "per_thread", "block_size": 64},
     "beta2011.pool": {"memory": "shared", "layout": "interleaved", "pool_size": 256},
     "cpu.plain": {},
 }
-_DEFAULTS: Mapping[str, Level] = {
+_DEFAULTS: FactorLevels = {
     "memory": "shared",
     "layout": "interleaved",
     "depth": "auto",
@@ -50,13 +50,11 @@ class FakeWorkload(Workload):
 
     name: str = "counting"
     factors: Mapping[str, Factor] = field(default_factory=lambda: {f.name: f for f in _FACTORS})
-    systems: Mapping[str, Mapping[str, Level]] = field(default_factory=lambda: _SYSTEMS)
+    systems: Mapping[str, FactorLevels] = field(default_factory=lambda: _SYSTEMS)
     cpu_systems: frozenset[str] = frozenset({"cpu.plain"})
     asked: list[dict[str, Level]] = field(default_factory=list)
 
-    def resolve(
-        self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
-    ) -> Resolved:
+    def resolve(self, given: FactorLevels, system: str | None, device: DeviceFacts) -> Resolved:
         self.asked.append(dict(given))
         n = given["n"]
         assert isinstance(n, int)
@@ -90,7 +88,7 @@ class FakeWorkload(Workload):
             )
         return Resolved(levels, {"jobs": 10**depth, "shared_bytes": shared})
 
-    def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
+    def plan(self, factors: FactorLevels, system: str | None, device: DeviceFacts) -> Plan:
         return CpuPlan("factorial", "math:factorial", (5,))
 
     def answer(self, plan: Plan, outputs: Outputs) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import cycle, product, starmap
 from typing import Any
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from nqbench.device import Device
 from nqbench.plan import KernelPlan
-from nqbench.point import Level
+from nqbench.point import FactorLevels, Level
 from nqbench.workloads.counting import WORKLOAD, border
 from nqbench.workloads.counting.border_rule import allowed, tying
 from nqbench.workloads.counting.border_search import weights_of_jobs
@@ -30,11 +30,11 @@ from tests.workloads.running import GPU, run
 KERNEL_SYSTEMS = [system for system in SYSTEMS if not is_cpu(system)]
 SIZES = range(5, 11)
 
-FEW_STEPS: Mapping[str, Level] = {"steps": 4}
+FEW_STEPS: FactorLevels = {"steps": 4}
 """Of `loop: unrolled`: four instead of fifteen take a third of the time to translate."""
 
 
-def count(device: Device, given: Mapping[str, Level], system: str | None = None) -> int:
+def count(device: Device, given: FactorLevels, system: str | None = None) -> int:
     answer = run(WORKLOAD, device, given, system).answer
     assert answer is not None
     return answer
@@ -164,12 +164,12 @@ def random_jobs(n: int, depth: int, count: int) -> NDArray[np.uint32]:
     return np.array(words, np.uint32)
 
 
-def widest(n: int, loop: str) -> tuple[int, int, Mapping[str, Level]]:
+def widest(n: int, loop: str) -> tuple[int, int, FactorLevels]:
     """From 26 columns on, no word has room for the row's number."""
     return n, n - 13, {"rows": "n", "symmetry": "full", "loop": loop}
 
 
-def ahead(n: int, depth: int, rows: int, **more: Level) -> tuple[int, int, Mapping[str, Level]]:
+def ahead(n: int, depth: int, rows: int, **more: Level) -> tuple[int, int, FactorLevels]:
     """The least depth at which a word holds the diagonals of so many rows ahead."""
     return n, depth, {"lookahead": rows, **more}
 
@@ -187,7 +187,7 @@ def ahead(n: int, depth: int, rows: int, **more: Level) -> tuple[int, int, Mappi
         ahead(24, 13, 1, encoding="packed", steps=2),
     ],
 )
-def test_some_subtrees(simulator: Device, n: int, depth: int, given: Mapping[str, Level]) -> None:
+def test_some_subtrees(simulator: Device, n: int, depth: int, given: FactorLevels) -> None:
     """The same weights as on the CPU."""
     system = None if "loop" in given else "frontier.unrolled"
     some = random_jobs(n, depth, 64 if n - depth < 14 else 2)
@@ -215,7 +215,7 @@ def test_some_subtrees(simulator: Device, n: int, depth: int, given: Mapping[str
     ids=label,
 )
 def test_shares_that_leave_threads_idle_or_overloaded(
-    simulator: Device, given: Mapping[str, Level]
+    simulator: Device, given: FactorLevels
 ) -> None:
     """129 jobs on grids far too small and far too large for them."""
     shape: dict[str, Level] = {"n": 9, "depth": 3, "block_size": 40, "loop": "irrc"}
