@@ -34,8 +34,8 @@ CPU_BASELINE: Final = "cpu_baseline"
 TRUST: Final = (
     "modelled: what the simulator makes of counters and the facts of a chip, neither measured nor"
     " exact; effects below 5% are not told apart. On 24 kernels at N = 15 to 18, an H100 and an"
-    " H200, the median error is 5 to 16%, 40 of 40 effects have the measured sign, and Spearman's"
-    " rank correlation is 0.93 to 0.99 (results/reference/h200/ablation/README.md)",
+    " H200, the median error is 6 to 15%, 40 of 40 effects have the measured sign, and Spearman's"
+    " rank correlation is 0.94 to 0.99 (results/reference/h200/ablation/README.md)",
     "simulated: counters, exact for today's code under the rules of that chip",
 )
 """What modelled times are, and the record of how far to trust them."""
