@@ -78,9 +78,7 @@ def registers(operand: Operand) -> list[Register]:
         return registers(operand.base)
     if isinstance(operand, Vector):
         return [r for item in operand.items for r in registers(item)]
-    if isinstance(operand, Negated):
-        return [operand.register]
-    return []
+    return [operand.register] if isinstance(operand, Negated) else []
 
 
 @dataclass(frozen=True, slots=True)

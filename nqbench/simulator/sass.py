@@ -36,8 +36,7 @@ NAMES: Final = {
 ENDINGS: Final = ("BRA", "BRX", "EXIT", "RET")
 CONTROL: Final = ("BSYNC", "BREAK", "BSSY", "YIELD", "WARPSYNC", "NOP")
 """Instructions that are of no line of the PTX: the table gives them that of the one before."""
-NONE: Final = 7
-"""No barrier, and the guard that is always true."""
+NONE: Final = 7  # no barrier, and the guard that is always true
 
 
 @dataclass(frozen=True, slots=True)

@@ -243,9 +243,7 @@ def float_operations(instruction: Instruction) -> int:
     """Floating-point operations of one execution by one thread."""
     if FLOAT_TYPES.isdisjoint(instruction.modifiers):
         return 0
-    if instruction.opcode in FUSED:
-        return 2
-    return int(instruction.opcode in FLOAT)
+    return 2 if instruction.opcode in FUSED else int(instruction.opcode in FLOAT)
 
 
 def integer_operations(instruction: Instruction) -> int:

@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(kQuarterThreads)
     else list_quarters<C, C.inner()>(sets[number], spans + number, boards, bits, made);
 }
 
-// A warp makes the columns of 32 quarters for the middle: lane i those of the bits i of quarters above.
+// A warp makes the columns of 32 quarters below others: lane i those of the bits i of quarters above.
 template <Middle C>
 __global__ void __launch_bounds__(kQuarterThreads)
     transpose(const Quarter* boards, const unsigned* made, Columns* columns) {
@@ -124,15 +124,15 @@ __global__ void __launch_bounds__(kQuarterThreads)
 
 template <Middle C> struct Lister {
     static constexpr unsigned kOuter = C.outer(), kInner = C.inner();
-    // Pairs that wait: those of 32 quarters more fit, and their numbers into 16 bits.
-    static constexpr unsigned kStaged = 1408, kMostBase = (1u << 16) / kWarp - 2 * kWarp;
+    static constexpr unsigned kStaged = 1408;  // pairs that wait; those of 32 quarters more fit
     const Quarter* __restrict__ boards;
     const Bits* __restrict__ bits;
     const Columns* __restrict__ columns;
     Half* halves;
     unsigned room;
     unsigned* found;
-    unsigned short* stage;  // of this warp: pairs as the number of the lower quarter * 32 + lane
+    // Of this warp: pairs as the number of the lower quarter, of 720 at most, * 32 + lane.
+    unsigned short* stage;
     Half seen = 0;
 
     // The word of a half whose last row meets these diagonals.
@@ -174,7 +174,7 @@ template <Middle C> struct Lister {
                 for (unsigned hits = ~met; hits != 0; hits &= hits - 1)
                     stage[place++] = (base + __ffs(hits) - 1) * kWarp + lane;
                 staged += total;
-                if (staged <= kStaged - kWarp * kWarp && base < kMostBase) continue;
+                if (staged <= kStaged - kWarp * kWarp) continue;
                 make(begin, own, staged);
                 staged = 0, begin = first + kWarp;
             }

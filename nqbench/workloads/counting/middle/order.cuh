@@ -2,8 +2,8 @@
 //
 // The bits of all words are permuted so that the most decisive come first, those that only one side
 // has are dropped, and the words are sorted by the position of their first bits in a Gray code:
-// neighbours differ in few bits, so that the AND of 32 of them has many. Long lists are dealt out to
-// buckets by the first bits of their keys; of a bucket, shared memory has as many bins as fit at a time.
+// neighbours differ in few bits, so that the AND of 32 of them has many. The lists of large boards are
+// dealt out to buckets by the first bits of their keys; shared memory has as many bins of a bucket as fit.
 #pragma once
 
 #include "cells.cuh"
@@ -84,6 +84,7 @@ struct Pair {
 
 template <Middle C> struct Orderer {
     static constexpr unsigned kBuckets = 1u << C.bucket_bits;
+    static_assert(C.bucket_bits + kBinBits<C> <= kKeyBits);
     Ranking<C, C.order_threads> ranking;
     Permutation<C> permute;
     Members<C> sides[2];
@@ -240,7 +241,7 @@ template <Middle C> struct Orderer {
 };
 
 // Blocks order the lists of groups, each cut into cells by so many diagonals, and take what they need of
-// the `tiles` of `ordered`, and share the `scratch`. Of a group, `queens` has the column of the queen in
+// the `tiles` of `ordered`, and share the `scratch`, of which each has `rooms` for a list. Of a group, `queens` has the column of the queen in
 // the middle row, and its weight from bit 8 on. `spilled` is how many groups find no room, and then has
 // a 1 for each of them.
 template <Middle C>
@@ -248,14 +249,18 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
     order(unsigned first, unsigned groups, unsigned at, unsigned room, const unsigned* queens,
           const unsigned* list_of, const unsigned* sizes, const Half* useful, const Half* halves,
           unsigned cuts, unsigned* counts, unsigned* spilled, unsigned staged, unsigned tiles,
-          Half* ordered, Half* masks, Half* tops, Pair* pairs, Half* scratch, Half scratch_size) {
+          Half* ordered, Half* masks, Half* tops, Pair* pairs, Half* scratch, Half scratch_size,
+          unsigned rooms) {
     extern __shared__ Half stage[];
     __shared__ Orderer<C> own;
-    const unsigned all = groups << cuts;
-    if (blockIdx.x >= all) return;
+    const unsigned cells = groups << cuts;
+    // As many blocks work as there is scratch for `rooms` lists each, at least one.
+    const unsigned fitting = max(Half(1), scratch_size / (Half(room) * rooms));
+    const unsigned working = min(min(gridDim.x, cells), fitting);
+    if (blockIdx.x >= working) return;
     // Of a block: room for buckets, and behind it for what is collected; a single bucket is in place.
     constexpr bool kDeals = C.bucket_bits > 0;
-    const Half share = scratch_size / min(gridDim.x, all);
+    const Half share = scratch_size / working;
     const Half bucket_room = share < room ? 0 : share - (kDeals ? room : 0) >> C.bucket_bits;
     Half* const words = scratch + blockIdx.x * share;
     Half* const members = kDeals ? words + share - room : words;
@@ -267,7 +272,7 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
         if (threadIdx.x == 0) own.number = atomicAdd(counts + kOrdered, 1);
         __syncthreads();
         const unsigned number = own.number, group = number >> cuts, cell = number % (1u << cuts);
-        if (number >= all) return;
+        if (number >= cells) return;
         if (const unsigned side = threadIdx.x; side < 2) {
             const unsigned list = list_of[2 * (at + group) + side];
             const Half any = side ? flipped<C>(useful[list]) : useful[list];
@@ -299,10 +304,10 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
 #pragma unroll 1
         for (unsigned side = 0; side < 2 && found_room; ++side) {
             const Members<C> of = own.sides[side];
-            const bool all = !C.odd() && (of.needs | of.lacks) == 0;  // are members
-            const unsigned size = all ? of.size : own.collect(of, members);
+            const bool whole = !C.odd() && (of.needs | of.lacks) == 0;  // all are members
+            const unsigned size = whole ? of.size : own.collect(of, members);
             if (size == 0) break;  // no pairs
-            own.deal(all ? of.list : members, size, !all, of, words, bucket_room);
+            own.deal(whole ? of.list : members, size, !whole, of, words, bucket_room);
             for (unsigned bucket = 0; bucket < own.kBuckets; ++bucket)
                 found_room = found_room && own.dealt[bucket] <= bucket_room;
             const unsigned needed = (size + kWarp * kWarp - 1) / (kWarp * kWarp) * kWarp;

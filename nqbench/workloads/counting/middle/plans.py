@@ -30,14 +30,11 @@ OPTIONS: Final = ("--std=c++20", "-default-device")  # of lambdas, for NVRTC 13.
 MAX_N: Final = 24
 """Beyond, the words of a quarter board and a tile's mask have no room."""
 
-_WARP: Final = 32
-_WORD: Final = 8
-_QUARTER_THREADS: Final = 128  # kQuarterThreads
+_WARP, _WORD, _QUARTER_THREADS = 32, 8, 128  # kWarp, bytes of a half, kQuarterThreads
 _JOIN_THREADS, _JOIN_BLOCKS = 128, 8  # kJoinThreads, and blocks of a multiprocessor that fit
 _PART: Final = 1536
 """Halves of the longest list of a cell to each of its parts that warps join."""
-_COLUMNS, _SIZES = 24, 8  # kColumns, kSizes
-_COUNTS, _PAIR_WORDS = 3, 6  # kCounts
+_COLUMNS, _SIZES, _COUNTS, _PAIR_WORDS = 24, 8, 3, 6  # kColumns, kSizes, kCounts, of a Pair
 _ARENA: Final = {"cuda": 1 << 30, "sim": 1 << 20}
 """Halves of a batch as they are listed, by kind of device: 8 GB (24 GB where only so a batch has
 groups for all blocks), and as much for those that are ordered."""
@@ -115,21 +112,23 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
     room = -(-longest(n) * (100 if n < 19 else 105) // (100 * _WARP)) * _WARP
     shape = order_shape(n)
     staged = min(shape.staged, (device.shared_per_block_optin - _ORDER_BYTES) // _WORD - _WARP)
-    if staged < _WARP:
+    if staged < _WARP or device.shared_per_block < 48 * 1024:  # which `list` takes from n = 21 on
         raise InfeasibleError(f"{device.name} has too little shared memory for system {MIDDLE}")
     arena = _ARENA["cuda" if device.kind == "cuda" else "sim"] * (3 if n in (22, 24) else 1)
-    if device.memory_bytes:
-        arena = min(arena, device.memory_bytes // (96 if n % 2 else 40))
+    memory = device.memory_bytes or 1 << 62
+    arena = min(arena, memory // (96 if n % 2 else 40))
     each = 0.4 if n % 2 else 2  # lists, which groups of an odd board share
     batch = max(1, min(count, int(arena / (each * room))))
     # A queen of the middle row leaves a quarter of a list.
     parts = max(1, room // (4 if n % 2 else 1) // _PART)
-    # A list, and if it is dealt out to buckets, these: of 8 the fullest has a third of a long list.
-    share = room * (1 + (min(1 << shape.bucket_bits, 4) if shape.bucket_bits else 0))
-    scratch = shape.blocks * device.multiprocessors * share
+    # Lists that a block has room for: one that is collected and, in buckets, three more: of 8 the
+    # fullest has about a quarter of a long list.
+    rooms = 1 + 3 * (shape.bucket_bits > 0)
+    working = min(shape.blocks * device.multiprocessors, batch << number(levels, "split"))
+    working = max(1, min(working, memory // (8 * _WORD * rooms * room)))
     return {
         **{"groups": count, "batch": batch, "room": room, "staged": staged},
-        **{"parts": parts, "scratch": scratch},
+        **{"parts": parts, "rooms": rooms, "scratch": working * rooms * room},
     }
 
 
@@ -256,6 +255,7 @@ def _kernels(
             *("queens", "list_of", "sizes", "useful", "halves", cuts, "counts", "spilled"),
             *(np.uint32(numbers["staged"]), np.uint32(numbers["tiles"]), "ordered", "masks"),
             *("tops", "pairs", "scratch", np.uint64(numbers["scratch"])),
+            np.uint32(numbers["rooms"]),
         ),
     }
 
@@ -290,8 +290,8 @@ def count(
     while spilled.size:
         if room == most:
             raise DeviceError(
-                f"{spilled.size} groups have more than {room} half boards on a side, all that the"
-                " device has room for; count a smaller board"
+                f"{spilled.size} groups find no room for their half boards, {room} a side, all"
+                " that the device has; count a smaller board"
             )
         room = min(most, 4 * room)
         context.clear("spilled")

@@ -84,7 +84,7 @@ def _solutions(device: Device, n: int, some: groups.Groups, **levels: Level) -> 
     ("n", "staged", "bucket_bits", "levels"),
     [
         (16, 64, 2, {}),
-        (13, 32, 0, {}),
+        (18, 32, 0, {}),
         (10, 32, 1, {"split": 1}),
         (12, 32, 3, {"order": "none", "pair_test": "words"}),
         pytest.param(17, 512, 3, {}, marks=pytest.mark.full),
@@ -114,6 +114,24 @@ def test_groups_without_room_are_counted_again(
     monkeypatch.setattr(plans, "longest", lambda _: 32)
     outputs = _counted(device, 10, {}, times=2)
     assert 0 < outputs["spilled"].size < len(groups.groups(10))
+
+
+@pytest.mark.parametrize(
+    ("n", "shape", "longest", "split"), [(12, (64, 2, 6, 32), 0, 0), (10, (64, 1, 0, 32), 8, 4)]
+)
+def test_buckets_without_room_are_filled_again(
+    device: Device,
+    n: int,
+    shape: tuple[int, int, int, int],
+    longest: int,
+    split: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Or lists, by the one block that a device has."""
+    monkeypatch.setattr(plans, "order_shape", lambda _: plans.OrderShape(*shape))
+    if longest:
+        monkeypatch.setattr(plans, "longest", lambda _: longest)
+    assert _counted(device, n, {"split": split})["spilled"].size > 0
 
 
 def test_a_group_of_a_large_board_has_its_solutions(device: Device) -> None:
