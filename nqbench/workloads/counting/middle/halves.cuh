@@ -71,11 +71,13 @@ __device__ void place(unsigned set, unsigned nowhere, Use use, unsigned first = 
     Placer<C, Rows, Use>{use, nowhere, first, second}.template place<0>(set, 0, 0, nowhere);
 }
 
+// The numbers of the bits of a set, one for each queen of a quarter.
 __device__ unsigned numbers(unsigned set) {
     unsigned found = 0;
     for (; set != 0; set &= set - 1) found = found << kBits | (__ffs(set) - 1);
     return found;
 }
+
 // Lists begin at multiples of 32 quarters.
 template <Middle C, unsigned Rows>
 __device__ void list_quarters(unsigned set, Span* span, Quarter* boards, Bits* bits,
@@ -90,6 +92,7 @@ __device__ void list_quarters(unsigned set, Span* span, Quarter* boards, Bits* b
                        bits[at++] = {numbers(rising), numbers(unsigned(falling))};
                    });
 }
+
 // A thread lists the quarters on a set of columns: on those for the border, of which there are
 // `outer`, then on those for the middle, unless these have as many rows. `made` is how many there are.
 template <Middle C>

@@ -84,6 +84,7 @@ struct Pair {
 
 template <Middle C> struct Orderer {
     static constexpr unsigned kBuckets = 1u << C.bucket_bits;
+    static constexpr unsigned kStep = kAhead<C> * C.order_threads;  // words under way in a block
     static_assert(C.bucket_bits + kBinBits<C> <= kKeyBits);
     Ranking<C, C.order_threads> ranking;
     Permutation<C> permute;
@@ -95,7 +96,6 @@ template <Middle C> struct Orderer {
     // Calls `use` with some words and their numbers; a thread has several under way.
     template <class Use>
     static __device__ void each(const Half* words, unsigned begin, unsigned end, Use use) {
-        constexpr unsigned kStep = kAhead<C> * C.order_threads;
         for (unsigned base = begin + threadIdx.x; base < end; base += kStep) {
             Half word[kAhead<C>];
 #pragma unroll
@@ -125,7 +125,6 @@ template <Middle C> struct Orderer {
         const unsigned lane = lane_number();
         if (threadIdx.x == 0) filled = 0;
         __syncthreads();
-        constexpr unsigned kStep = kAhead<C> * C.order_threads;
         for (unsigned base = threadIdx.x - lane; base < side.size; base += kStep) {
             Half half[kAhead<C>];
             unsigned kept[kAhead<C>], found = 0, at = 0;
