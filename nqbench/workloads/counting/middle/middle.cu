@@ -42,12 +42,17 @@ template <unsigned Blocks> struct Tables {
         char* const of_tile = reinterpret_cast<char*>(words + (tile * Blocks + table) * kWarp);
         return *reinterpret_cast<unsigned*>(of_tile + place);
     }
-    // The places of an upper half in the tables of the first tile, in bytes.
+    // The places of an upper half (`spread`) in the tables of the first tile, in bytes.
+    template <unsigned Stride>
     __device__ void find(Half half, unsigned (&places)[Blocks]) const {
+        const unsigned low = half, high = half >> 32;
 #pragma unroll
         for (unsigned k = 0; k < Blocks; ++k) {
-            const unsigned block = k == 0 ? unsigned(half) * 4 : unsigned(half >> (5 * k - 2));
-            places[k] = block & 4 * (kWarp - 1) | begin;
+            const unsigned word = k < 4 ? low : high, shift = k < 4 ? 0 : Stride * (k - 4);
+            if (k % 4 != 0 && (k < 4 || Stride == 8))
+                places[k] = __byte_perm(word, begin, 0x7650 + k % 4);
+            else if (k == 8 && Stride == 8) places[k] = high % 4 * 4 | begin;
+            else places[k] = word >> shift & 4 * (kWarp - 1) | begin;
             asm volatile("" : "+r"(places[k]));  // once for all tiles
         }
     }
@@ -64,9 +69,6 @@ template <unsigned Blocks> struct Tables {
         return free;
     }
 };
-
-template <Middle C> constexpr unsigned kMostBlocks =
-    C.pairs == PairTest::shuffle ? (2 * C.n - 2 + 4) / 5 : 1;
 
 template <unsigned Value> struct Number {
     static constexpr unsigned value = Value;
@@ -111,7 +113,7 @@ __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first,
             for (unsigned i = first * kWarp; i < min(first * kWarp + kWarp, pair.size[1]); ++i)
                 found += (half & lower[i] & kDiagonals) == 0;
         } else {
-            tables.find(half, places);
+            tables.template find<kStride<C>>(half, places);
             const auto test_one = [&](unsigned k) {
                 found += __popc(tables.template free<decltype(skipped)::value>(k, places));
             };
@@ -124,7 +126,7 @@ __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first,
                     if (set & 2u << k) test_one(k);
             }
         }
-        count += found * unsigned(half >> kWeight);
+        count += found * unsigned(C.pairs == PairTest::words ? half >> kWeight : half & 3);
     };
     const auto test_32 = [&](unsigned base) {
         Half other = base + lane < to ? 0 : kEnd;

@@ -67,6 +67,26 @@ template <Middle C> __device__ void sum_up(unsigned* bins) {
     __syncthreads();
 }
 
+// Blocks of five diagonals, and how far those of the high word of an ordered upper half are apart.
+template <Middle C> constexpr unsigned kMostBlocks =
+    C.pairs == PairTest::shuffle ? (2 * C.n - 2 + 4) / 5 : 1;
+template <Middle C> constexpr unsigned kStride = C.n > 22 ? 5 : 8;
+
+// An upper half as `join` looks it up: four blocks, times four, in the bytes of the low word, above the
+// weight, the others so in the high word: most places are one instruction away. Bits 0 and 1 of the
+// high word are the ninth block of 22 queens; those of larger boards have no room for bytes.
+template <Middle C> __device__ Half spread(Half half) {
+    if (C.pairs == PairTest::words) return half;
+    const unsigned rest = half >> 20;
+    unsigned low = half >> kWeight, high = kStride<C> == 5 ? rest % (1u << 28) << 2 : rest >> 20 & 3;
+#pragma unroll
+    for (unsigned k = 0; k < 4; ++k) {
+        low |= (unsigned(half) >> 5 * k & 31) << 8 * k + 2;
+        if (kStride<C> == 8) high |= (rest >> 5 * k & 31) << 8 * k + 2;
+    }
+    return low | Half(high) << 32;
+}
+
 // What 32 tiles have in common, of their masks; a list begins at a multiple of 32 tiles.
 template <Middle C> __device__ void mask_tops(const Half* masks, unsigned tiles, Half* tops) {
     for (unsigned top = threadIdx.x / kWarp; top * kWarp < tiles; top += C.order_threads / kWarp) {
@@ -177,12 +197,12 @@ template <Middle C> struct Orderer {
     }
     // Writes staged words in tiles, the last one filled with words without weight, and the mask of each
     // tile: what all of its words have in common, and the OR of its first blocks.
-    __device__ void write(const Half* stage, unsigned size, Half* to, Half* masks) const {
+    __device__ void write(const Half* stage, unsigned size, bool lower, Half* to, Half* masks) const {
         const unsigned lane = lane_number();
         for (unsigned base = threadIdx.x - lane; base < size; base += C.order_threads) {
             const bool there = base + lane < size;
             const Half half = there ? stage[base + lane] : 0;
-            to[base + lane] = half;
+            to[base + lane] = lower ? half : spread<C>(half);
             const Half common = all_of_warp(there ? half : ~Half(0)) & ((Half(1) << kOr) - 1);
             const Half first = any_of_warp(unsigned(half) % (1u << kOrBits<C>));
             if (lane == 0) masks[base / kWarp] = common | first << kOr;
@@ -190,7 +210,7 @@ template <Middle C> struct Orderer {
     }
     // Writes the words of a bucket by bin; `carried` words, less than a tile, wait in the stage.
     __device__ void write_bucket(const Half* words, unsigned size, Half* stage, unsigned staged,
-                                 unsigned& carried, Half*& to, Half*& masks) {
+                                 unsigned& carried, bool lower, Half*& to, Half*& masks) {
         if constexpr (kBuckets > 1) {
             clear(bins);
             __syncthreads();
@@ -212,7 +232,7 @@ template <Middle C> struct Orderer {
                 __syncthreads();
                 const unsigned upto = bins[end - 1], found = carried + upto - written;
                 const unsigned rest = found % kWarp;
-                write(stage, found - rest, to, masks);
+                write(stage, found - rest, lower, to, masks);
                 const Half kept = threadIdx.x < rest ? stage[found - rest + threadIdx.x] : 0;
                 __syncthreads();
                 if (threadIdx.x < rest) stage[threadIdx.x] = kept;
@@ -319,9 +339,9 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
             unsigned carried = 0;
             for (unsigned bucket = 0; bucket < own.kBuckets; ++bucket)
                 own.write_bucket(words + bucket * bucket_room, own.dealt[bucket], stage, staged,
-                                 carried, to, mask);
+                                 carried, of.lower, to, mask);
             __syncthreads();
-            own.write(stage, carried, to, mask);
+            own.write(stage, carried, of.lower, to, mask);
             __syncthreads();
             mask_tops<C>(masks + begin, (size + kWarp - 1) / kWarp, tops + begin / kWarp);
             if (side == 0) pair.tile[0] = begin, pair.size[0] = size;
