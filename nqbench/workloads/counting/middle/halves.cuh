@@ -44,33 +44,6 @@ constexpr unsigned kBits = 5;
 enum Count { kTaken, kOrdered, kJoined, kCounts };
 constexpr unsigned kColumns = 24, kSizes = 8;  // of the binomials
 
-// Calls `use` with the placements of `Rows` rows on a set of columns that attack none of their own,
-// depth first: those whose first two queens are in these columns.
-template <Middle C, unsigned Rows, class Use> struct Placer {
-    Use use;
-    unsigned nowhere;  // for a row with a queen in a middle column
-    unsigned first = ~0u, second = ~0u;
-    // `rising` are the diagonals that this row meets, `falling` those that the first row met.
-    template <unsigned Row>
-    __device__ void place(unsigned left, unsigned rising, Half falling, unsigned crossed) {
-        constexpr unsigned kMiddle = 1u << C.n / 2 | 1u << (C.n - 1) / 2;
-        unsigned open = left & ~(rising | unsigned(falling >> Row));
-        if constexpr (Row < 2) open &= Row == 0 ? first : second;
-        for (; open != 0; open &= open - 1) {
-            const unsigned queen = open & -open, up = rising | queen;
-            const Half down = falling | Half(queen) << Row;
-            const unsigned row = crossed == nowhere && (queen & kMiddle) ? Row : crossed;
-            if constexpr (Row + 1 < Rows) place<Row + 1>(left ^ queen, up << 1, down, row);
-            else use(up, down, row);
-        }
-    }
-};
-template <Middle C, unsigned Rows, class Use>
-__device__ void place(unsigned set, unsigned nowhere, Use use, unsigned first = ~0u,
-                      unsigned second = ~0u) {
-    Placer<C, Rows, Use>{use, nowhere, first, second}.template place<0>(set, 0, 0, nowhere);
-}
-
 // The numbers of the bits of a set, one for each queen of a quarter.
 __device__ unsigned numbers(unsigned set) {
     unsigned found = 0;
@@ -78,50 +51,73 @@ __device__ unsigned numbers(unsigned set) {
     return found;
 }
 
-// Lists begin at multiples of 32 quarters.
+template <Middle C> constexpr unsigned kMiddle = 1u << C.n / 2 | 1u << (C.n - 1) / 2;  // columns
+
+// Orders of so many rows, and room for the quarters on a set: whole warps.
+constexpr unsigned orders(unsigned rows) { return rows < 2 ? 1 : rows * orders(rows - 1); }
+constexpr unsigned room_of(unsigned rows) { return (orders(rows) + kWarp - 1) / kWarp * kWarp; }
+
+// A warp lists the quarters of `Rows` rows on a set of columns, of which each lane tries an order;
+// returns how many there are. `rising` are the diagonals that a row meets, `falling` those that the first did.
 template <Middle C, unsigned Rows>
-__device__ void list_quarters(unsigned set, Span* span, Quarter* boards, Bits* bits,
-                              unsigned* made) {
+__device__ unsigned list_quarters(unsigned set, Quarter* boards, Bits* bits) {
     unsigned count = 0;
-    place<C, Rows>(set, kNowhere, [&](unsigned, Half, unsigned) { ++count; });
-    const unsigned begin = atomicAdd(made, (count + kWarp - 1) / kWarp * kWarp);
-    *span = {begin, begin + count};
-    place<C, Rows>(set, kNowhere,
-                   [&, at = begin](unsigned rising, Half falling, unsigned row) mutable {
-                       boards[at] = {rising | row << kCrossed, unsigned(falling)};
-                       bits[at++] = {numbers(rising), numbers(unsigned(falling))};
-                   });
+    for (unsigned number = lane_number(); number < room_of(Rows); number += kWarp) {
+        unsigned left = set, choices = number, rising = 0, falling = 0, crossed = kNowhere;
+        bool free = number < orders(Rows);
+#pragma unroll
+        for (unsigned row = 0; row < Rows; ++row) {
+            unsigned open = left;
+            for (unsigned skipped = choices % (Rows - row); skipped > 0; --skipped) open &= open - 1;
+            choices /= Rows - row;
+            const unsigned queen = open & -open;
+            left ^= queen, rising <<= 1;
+            free &= (queen & (rising | falling >> row)) == 0;
+            rising |= queen, falling |= queen << row;
+            if (crossed == kNowhere && (queen & kMiddle<C>)) crossed = row;
+        }
+        const unsigned kept = __ballot_sync(kAllLanes, free);
+        const unsigned at = count + __popc(kept & ((1u << lane_number()) - 1));
+        if (free) {
+            boards[at] = {rising | crossed << kCrossed, falling};
+            bits[at] = {numbers(rising), numbers(falling)};
+        }
+        count += __popc(kept);
+    }
+    __syncwarp();
+    return count;
 }
 
-// A thread lists the quarters on a set of columns: on those for the border, of which there are
-// `outer`, then on those for the middle, unless these have as many rows. `made` is how many there are.
+// A warp lists the quarters on a set of columns: on those for the border, of which there are `outer`,
+// then on those for the middle, unless these have as many rows. Of the latter it makes the columns of each
+// 32: lane i those of the bits i of quarters above.
 template <Middle C>
 __global__ void __launch_bounds__(kQuarterThreads)
     quarters(const unsigned* sets, unsigned outer, unsigned count, Span* spans, Quarter* boards,
-             Bits* bits, unsigned* made) {
-    const unsigned number = blockIdx.x * kQuarterThreads + threadIdx.x;
+             Bits* bits, Columns* columns) {
+    constexpr bool kSame = C.outer() == C.inner();
+    const unsigned number = (blockIdx.x * kQuarterThreads + threadIdx.x) / kWarp;
+    const unsigned lane = lane_number();
     if (number >= count) return;
-    if (number < outer)
-        list_quarters<C, C.outer()>(sets[number], spans + number, boards, bits, made);
-    else list_quarters<C, C.inner()>(sets[number], spans + number, boards, bits, made);
-}
-
-// A warp makes the columns of 32 quarters below others: lane i those of the bits i of quarters above.
-template <Middle C>
-__global__ void __launch_bounds__(kQuarterThreads)
-    transpose(const Quarter* boards, const unsigned* made, Columns* columns) {
-    const unsigned threads = gridDim.x * kQuarterThreads;
-    for (unsigned i = blockIdx.x * kQuarterThreads + threadIdx.x; i < *made; i += threads) {
-        const unsigned rising = boards[i].x % (1u << kCrossed) >> C.inner();
-        const unsigned falling = (boards[i].y & C.board()) << C.outer();
-        Columns own{0, 0};
+    const bool above = number < outer;
+    const unsigned begin = room_of(C.outer()) * min(number, outer) +
+                           room_of(C.inner()) * (number - min(number, outer));
+    const unsigned found =
+        above ? list_quarters<C, C.outer()>(sets[number], boards + begin, bits + begin)
+              : list_quarters<C, C.inner()>(sets[number], boards + begin, bits + begin);
+    if (lane == 0) spans[number] = {begin, begin + found};
+    for (unsigned i = lane; (kSame || !above) && i - lane < found; i += kWarp) {
+        const Quarter own = i < found ? boards[begin + i] : Quarter{0, 0};
+        const unsigned rising = own.x % (1u << kCrossed) >> C.inner();
+        const unsigned falling = (own.y & C.board()) << C.outer();
+        Columns of_bit{0, 0};
 #pragma unroll
         for (unsigned bit = 0; bit < C.n + C.outer(); ++bit) {
             const unsigned up = __ballot_sync(kAllLanes, rising >> bit & 1);
             const unsigned down = __ballot_sync(kAllLanes, falling >> bit & 1);
-            if (lane_number() == bit) own = {up, down};
+            if (lane == bit) of_bit = {up, down};
         }
-        columns[i] = own;
+        columns[begin + i] = of_bit;
     }
 }
 
@@ -142,18 +138,24 @@ template <Middle C> struct Lister {
     __device__ Half word(unsigned rising, unsigned falling) const {
         return ((rising & C.board()) << 1 & C.board()) | Half((falling & C.board()) >> 1) << C.n;
     }
-    // Every half below the placements of the first two rows that this lane takes.
-    __device__ void walk(unsigned set, const unsigned* columns) {
-        for (unsigned prefix = threadIdx.x; prefix < C.half() * C.half(); prefix += blockDim.x)
-            place<C, C.half()>(
-                set, kOuter + kNowhere,
-                [&](unsigned rising, Half falling, unsigned row) {
-                    const Half half = word(rising, unsigned(falling >> (C.half() - 1)));
-                    seen |= half;
-                    const unsigned place = atomicAdd(found, 1);
-                    if (place < room) halves[place] = half | Half(row) << kRow;
-                },
-                1u << columns[prefix % C.half()], 1u << columns[prefix / C.half()]);
+    __device__ void keep(Half half, unsigned place, unsigned crossed) {
+        seen |= half;
+        if (place < room) halves[place] = half | Half(crossed) << kRow;
+    }
+    // Every half whose queens of the first two rows are in the columns `begin`, depth first.
+    template <unsigned Row = 0>
+    __device__ void walk(const unsigned (&begin)[2], unsigned left, unsigned rising = 0,
+                         Half falling = 0, unsigned crossed = kOuter + kNowhere) {
+        unsigned open = left & ~(rising | unsigned(falling >> Row));
+        if constexpr (Row < 2) open &= begin[Row];
+        for (; open != 0; open &= open - 1) {
+            const unsigned queen = open & -open, up = rising | queen;
+            const Half down = falling | Half(queen) << Row;
+            const bool first = crossed == kOuter + kNowhere && (queen & kMiddle<C>);
+            const unsigned row = first ? Row : crossed;
+            if constexpr (Row + 1 < C.half()) walk<Row + 1>(begin, left ^ queen, up << 1, down, row);
+            else keep(word(up, unsigned(down >> Row)), atomicAdd(found, 1), row);
+        }
     }
     // All pairs of two quarters: a lane has one above, and looks up which of 32 below it meets.
     __device__ void combine(unsigned above, unsigned above_end, unsigned below,
@@ -198,12 +200,9 @@ template <Middle C> struct Lister {
             const unsigned x = __shfl_sync(kAllLanes, own.x, pair);
             const unsigned y = __shfl_sync(kAllLanes, own.y, pair);
             if (i >= staged) continue;
-            const Half half =
-                word((x << kInner) | other.x, (y >> (C.half() - 1)) | (other.y >> (kInner - 1)));
-            seen |= half;
             const unsigned row = x >> kCrossed;
-            const unsigned crossed = row != kNowhere ? row : kOuter + (other.x >> kCrossed);
-            if (base + i < room) halves[base + i] = half | Half(crossed) << kRow;
+            keep(word((x << kInner) | other.x, (y >> (C.half() - 1)) | (other.y >> (kInner - 1))),
+                 base + i, row != kNowhere ? row : kOuter + (other.x >> kCrossed));
         }
         __syncwarp();
     }
@@ -238,7 +237,8 @@ __global__ void __launch_bounds__(C.list_threads(), 2048 / C.list_threads())
     unsigned short* const pairs = stage[threadIdx.x / kWarp];
     Lister<C> lister{boards, bits, columns, halves, room, &found, pairs};
     if constexpr (C.listing == Listing::walk) {
-        lister.walk(set, column);
+        for (unsigned i = threadIdx.x; i < C.half() * C.half(); i += kThreads)
+            lister.walk({1u << column[i % C.half()], 1u << column[i / C.half()]}, set);
         pick_count = 0;
     }
     for (unsigned base = threadIdx.x - lane; base < pick_count; base += kThreads) {

@@ -1,4 +1,4 @@
-"""The system ``middle`` on a GPU: its levels, its three kernels, and the program that drives them.
+"""The system ``middle`` on a GPU: its levels, its four kernels, and the program that drives them.
 
 Groups are counted in batches: list the halves of both sides, order them, count the pairs.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from math import comb, perm
+from math import comb, factorial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
@@ -192,12 +192,11 @@ Numbers = Mapping[str, int | float | str]
 def _work_space(levels: Mapping[str, Level], numbers: Numbers, groups: int) -> list[Buffer]:
     lists, room, tiles = int(numbers["lists"]), int(numbers["room"]), int(numbers["tiles"])
     n, cells = number(levels, "n"), int(numbers["batch"]) << int(numbers["cuts"])
-    # Each list begins at a multiple of 32 quarters.
-    boards = sum(perm(n, rows) + (_WARP - 1) * comb(n, rows) for rows in _quarters(n))
+    # A set has room for every order of its columns, in multiples of 32.
+    boards = sum(-(-factorial(rows) // _WARP) * _WARP * comb(n, rows) for rows in _quarters(n))
     return [
         Buffer("spans", "uint32", 2 * sum(comb(n, rows) for rows in _quarters(n))),
         *(Buffer(name, "uint32", 2 * boards) for name in ("boards", "bits", "columns")),
-        Buffer("made", "uint32", 1),
         Buffer("halves", "uint64", lists * room),
         Buffer("sizes", "uint32", lists),
         Buffer("useful", "uint64", lists),
@@ -238,11 +237,9 @@ def _kernels(
             *("spilled", "queens", "answer"),
         ),
         "quarters": kernel(
-            *("quarters", -(-sum(sets) // _QUARTER_THREADS), _QUARTER_THREADS, "quarter_sets"),
-            *(np.uint32(sets[0]), np.uint32(sum(sets)), "spans", "boards", "bits", "made"),
-        ),
-        "transpose": kernel(
-            *("transpose", 8 * multiprocessors, _QUARTER_THREADS, "boards", "made", "columns"),
+            *("quarters", -(-sum(sets) * _WARP // _QUARTER_THREADS), _QUARTER_THREADS),
+            *("quarter_sets", np.uint32(sets[0]), np.uint32(sum(sets)), "spans", "boards", "bits"),
+            "columns",
         ),
         "list": kernel(
             *("list", int(numbers["lists"]), 128 if n < 21 else 512),  # Middle::list_threads
@@ -277,10 +274,9 @@ def count(
         context.launch("order", **of_batch, at=at, room=room)
         context.launch("join", **of_batch)
 
-    for name in ("spilled", "answer", "made", "boards"):  # of which no list fills the last 32
+    for name in ("spilled", "answer"):
         context.clear(name)
     context.launch("quarters")
-    context.launch("transpose")
     begins = (0, *accumulate(lists))
     for first, begin, listed in zip(range(0, len(groups), batch), begins, lists, strict=False):
         context.launch("list", first=begin, count=listed, room=room)
