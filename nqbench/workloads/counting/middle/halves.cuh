@@ -39,10 +39,8 @@ using Span = uint2;     // the first quarter of a set of columns, and the one af
 
 constexpr unsigned kRow = 58, kAnyRow = 15;      // of a half
 constexpr unsigned kCrossed = 29, kNowhere = 7;  // of a quarter
-constexpr unsigned kQuarterThreads = 128;
-constexpr unsigned kBits = 5;
+constexpr unsigned kQuarterThreads = 128, kBits = 5;
 enum Count { kTaken, kOrdered, kJoined, kCounts };
-constexpr unsigned kColumns = 24, kSizes = 8;  // of the binomials
 
 // The numbers of the bits of a set, one for each queen of a quarter.
 __device__ unsigned numbers(unsigned set) {
@@ -68,7 +66,8 @@ __device__ unsigned list_quarters(unsigned set, Quarter* boards, Bits* bits) {
 #pragma unroll
         for (unsigned row = 0; row < Rows; ++row) {
             unsigned open = left;
-            for (unsigned skipped = choices % (Rows - row); skipped > 0; --skipped) open &= open - 1;
+            for (unsigned skipped = choices % (Rows - row); skipped > 0; --skipped)
+                open &= open - 1;
             choices /= Rows - row;
             const unsigned queen = open & -open;
             left ^= queen, rising <<= 1;
@@ -77,11 +76,9 @@ __device__ unsigned list_quarters(unsigned set, Quarter* boards, Bits* bits) {
             if (crossed == kNowhere && (queen & kMiddle<C>)) crossed = row;
         }
         const unsigned kept = __ballot_sync(kAllLanes, free);
-        const unsigned at = count + __popc(kept & ((1u << lane_number()) - 1));
-        if (free) {
-            boards[at] = {rising | crossed << kCrossed, falling};
-            bits[at] = {numbers(rising), numbers(falling)};
-        }
+        const unsigned at = count + __popc(before_own(kept));
+        if (free) boards[at] = {rising | crossed << kCrossed, falling};
+        if (free && Rows == C.outer()) bits[at] = {numbers(rising), numbers(falling)};
         count += __popc(kept);
     }
     __syncwarp();
@@ -100,12 +97,12 @@ __global__ void __launch_bounds__(kQuarterThreads)
     const unsigned lane = lane_number();
     if (number >= count) return;
     const bool above = number < outer;
-    const unsigned begin = room_of(C.outer()) * min(number, outer) +
-                           room_of(C.inner()) * (number - min(number, outer));
+    const unsigned inner = above ? 0 : number - outer;
+    const unsigned begin = room_of(C.outer()) * (number - inner) + room_of(C.inner()) * inner;
     const unsigned found =
         above ? list_quarters<C, C.outer()>(sets[number], boards + begin, bits + begin)
               : list_quarters<C, C.inner()>(sets[number], boards + begin, bits + begin);
-    if (lane == 0) spans[number] = {begin, begin + found};
+    if (lane == 0) spans[sets[number]] = {begin, begin + found};
     for (unsigned i = lane; (kSame || !above) && i - lane < found; i += kWarp) {
         const Quarter own = i < found ? boards[begin + i] : Quarter{0, 0};
         const unsigned rising = own.x % (1u << kCrossed) >> C.inner();
@@ -153,7 +150,8 @@ template <Middle C> struct Lister {
             const Half down = falling | Half(queen) << Row;
             const bool first = crossed == kOuter + kNowhere && (queen & kMiddle<C>);
             const unsigned row = first ? Row : crossed;
-            if constexpr (Row + 1 < C.half()) walk<Row + 1>(begin, left ^ queen, up << 1, down, row);
+            if constexpr (Row + 1 < C.half())
+                walk<Row + 1>(begin, left ^ queen, up << 1, down, row);
             else keep(word(up, unsigned(down >> Row)), atomicAdd(found, 1), row);
         }
     }
@@ -191,9 +189,7 @@ template <Middle C> struct Lister {
         const unsigned lane = lane_number();
         if (staged == 0) return;
         __syncwarp();
-        unsigned base = 0;
-        if (lane == 0) base = atomicAdd(found, staged);
-        base = __shfl_sync(kAllLanes, base, 0);
+        const unsigned base = warp_take(found, staged);
         for (unsigned i = lane; i - lane < staged; i += kWarp) {  // every lane makes one
             const unsigned pair = i < staged ? stage[i] : 0;
             const Quarter other = __ldg(boards + begin + pair / kWarp);
@@ -212,14 +208,13 @@ template <Middle C> struct Lister {
 // `room` halves has only so many written, and its true size.
 template <Middle C>
 __global__ void __launch_bounds__(C.list_threads(), 2048 / C.list_threads())
-    list(const unsigned* __restrict__ sets, const unsigned* __restrict__ binomials,
-         const unsigned* __restrict__ picks, unsigned pick_count, const Span* __restrict__ spans,
-         unsigned inner, const Quarter* __restrict__ boards, const Bits* __restrict__ bits,
-         const Columns* __restrict__ columns, unsigned first, unsigned count, unsigned room,
-         Half* halves, unsigned* sizes, Half* useful, unsigned* counts) {
+    list(const unsigned* __restrict__ sets, const unsigned* __restrict__ picks, unsigned pick_count,
+         const Span* __restrict__ spans, const Quarter* __restrict__ boards,
+         const Bits* __restrict__ bits, const Columns* __restrict__ columns, unsigned first,
+         unsigned count, unsigned room, Half* halves, unsigned* sizes, Half* useful,
+         unsigned* counts) {
     constexpr unsigned kThreads = C.list_threads();
-    __shared__ unsigned binomial[kColumns * kSizes];
-    __shared__ unsigned column[kColumns];  // those of the set
+    __shared__ unsigned column[C.half()];  // those of the set, one bit each
     __shared__ unsigned short stage[kThreads / kWarp][Lister<C>::kStaged];
     __shared__ unsigned found;
     __shared__ Half seen;
@@ -227,10 +222,8 @@ __global__ void __launch_bounds__(C.list_threads(), 2048 / C.list_threads())
     if (number == 0 && threadIdx.x < kCounts) counts[threadIdx.x] = 0;  // of the batch
     if (number >= count) return;
     const unsigned set = sets[first + number];
-    for (unsigned i = threadIdx.x; i < kColumns * kSizes; i += kThreads)
-        binomial[i] = __ldg(binomials + i);
     if (threadIdx.x < C.n && (set >> threadIdx.x & 1))
-        column[__popc(set & ((1u << threadIdx.x) - 1))] = threadIdx.x;
+        column[__popc(set & ((1u << threadIdx.x) - 1))] = 1u << threadIdx.x;
     if (threadIdx.x == 0) found = 0, seen = 0;
     __syncthreads();
     halves += size_t(number) * room;
@@ -238,26 +231,18 @@ __global__ void __launch_bounds__(C.list_threads(), 2048 / C.list_threads())
     Lister<C> lister{boards, bits, columns, halves, room, &found, pairs};
     if constexpr (C.listing == Listing::walk) {
         for (unsigned i = threadIdx.x; i < C.half() * C.half(); i += kThreads)
-            lister.walk({1u << column[i % C.half()], 1u << column[i / C.half()]}, set);
+            lister.walk({column[i % C.half()], column[i / C.half()]}, set);
         pick_count = 0;
     }
     for (unsigned base = threadIdx.x - lane; base < pick_count; base += kThreads) {
-        // Every lane ranks another pair of column sets among the sets of their sizes.
+        // Every lane picks other columns for the quarter above.
         const bool there = base + lane < pick_count;
         const unsigned pick = there ? __ldg(picks + base + lane) : 0;
-        unsigned rank[2] = {0, 0};
-        unsigned taken_above = 0;
+        unsigned picked = 0;
 #pragma unroll
-        for (unsigned i = 0; i < C.half(); ++i) {
-            const bool picked = pick >> i & 1;
-            taken_above += picked;
-            const unsigned size = picked ? taken_above : i + 1 - taken_above;
-            const unsigned sets = there ? binomial[column[i] * kSizes + size] : 0;
-            if (picked) rank[0] += sets;
-            else rank[1] += sets;
-        }
-        const Span above = there ? __ldg(spans + rank[0]) : Span{0, 0};
-        const Span below = there ? __ldg(spans + inner + rank[1]) : Span{0, 0};
+        for (unsigned i = 0; i < C.half(); ++i) picked |= pick >> i & 1 ? column[i] : 0;
+        const Span above = there ? __ldg(spans + picked) : Span{0, 0};
+        const Span below = there ? __ldg(spans + (set ^ picked)) : Span{0, 0};
         for (unsigned k = 0; k < min(kWarp, pick_count - base); ++k)
             lister.combine(__shfl_sync(kAllLanes, above.x, k), __shfl_sync(kAllLanes, above.y, k),
                            __shfl_sync(kAllLanes, below.x, k), __shfl_sync(kAllLanes, below.y, k));

@@ -34,7 +34,7 @@ _WARP, _WORD, _QUARTER_THREADS = 32, 8, 128  # kWarp, bytes of a half, kQuarterT
 _JOIN_THREADS, _JOIN_BLOCKS = 128, 8  # kJoinThreads, and blocks of a multiprocessor that fit
 _PART: Final = 1536
 """Halves of the longest list of a cell to each of its parts that warps join."""
-_COLUMNS, _SIZES, _COUNTS, _PAIR_WORDS = 24, 8, 3, 6  # kColumns, kSizes, kCounts, of a Pair
+_COUNTS, _PAIR_WORDS = 3, 6  # kCounts, of a Pair
 _ARENA: Final = {"cuda": 1 << 30, "sim": 1 << 20}
 """Halves of a batch as they are listed, by kind of device: 8 GB (24 GB where only so a batch has
 groups for all blocks), and as much for those that are ordered."""
@@ -173,13 +173,11 @@ def _quarters(n: int) -> tuple[int, ...]:
 
 
 def _inputs(n: int, found: Groups, sides: list[Any]) -> list[Buffer]:
-    binomials = [[comb(column, size) for size in range(_SIZES)] for column in range(_COLUMNS)]
     sets, numbers = map(np.concatenate, zip(*sides, strict=True))
     data: dict[str, NDArray[np.uint32]] = {
         "sets": sets.astype(np.uint32),
         "list_of": numbers.astype(np.uint32),
         "queens": (found[:, 2] | found[:, 3] << 8).astype(np.uint32),
-        "binomials": np.array(binomials, np.uint32).reshape(-1),
         "picks": groups_of.subsets(n // 2, _rows(n)[0]),
         "quarter_sets": np.concatenate([groups_of.subsets(n, rows) for rows in _quarters(n)]),
     }
@@ -193,10 +191,11 @@ def _work_space(levels: Mapping[str, Level], numbers: Numbers, groups: int) -> l
     lists, room, tiles = int(numbers["lists"]), int(numbers["room"]), int(numbers["tiles"])
     n, cells = number(levels, "n"), int(numbers["batch"]) << int(numbers["cuts"])
     # A set has room for every order of its columns, in multiples of 32.
-    boards = sum(-(-factorial(rows) // _WARP) * _WARP * comb(n, rows) for rows in _quarters(n))
+    boards = [-(-factorial(rows) // _WARP) * _WARP * comb(n, rows) for rows in _quarters(n)]
     return [
-        Buffer("spans", "uint32", 2 * sum(comb(n, rows) for rows in _quarters(n))),
-        *(Buffer(name, "uint32", 2 * boards) for name in ("boards", "bits", "columns")),
+        Buffer("spans", "uint32", 2 << n),
+        Buffer("bits", "uint32", 2 * boards[0]),
+        *(Buffer(name, "uint32", 2 * sum(boards)) for name in ("boards", "columns")),
         Buffer("halves", "uint64", lists * room),
         Buffer("sizes", "uint32", lists),
         Buffer("useful", "uint64", lists),
@@ -222,7 +221,6 @@ def _kernels(
     names = ("first", "groups", "at", "room", "count")
     first, groups, at, room, count = (Variable(name, "uint32") for name in names)
     sets = [comb(n, rows) for rows in _quarters(n)]
-    inner = np.uint32(sets[0] if len(sets) > 1 else 0)
 
     def kernel(name: str, blocks: int, threads: int, *arguments: Argument | Variable) -> Kernel:
         shared = (int(numbers["staged"]) + _WARP) * _WORD if name == "order" else 0
@@ -243,9 +241,8 @@ def _kernels(
         ),
         "list": kernel(
             *("list", int(numbers["lists"]), 128 if n < 21 else 512),  # Middle::list_threads
-            *("sets", "binomials", "picks", np.uint32(comb(n // 2, _rows(n)[0])), "spans", inner),
-            *("boards", "bits", "columns", first, count, room, "halves", "sizes", "useful"),
-            "counts",
+            *("sets", "picks", np.uint32(comb(n // 2, _rows(n)[0])), "spans", "boards", "bits"),
+            *("columns", first, count, room, "halves", "sizes", "useful", "counts"),
         ),
         "order": kernel(
             *("order", shape.blocks * multiprocessors, shape.threads, first, groups, at, room),
