@@ -57,7 +57,7 @@ def test_lists_in_many_parts_are_ordered_whole(
     run(COUNTING, device, {"n": n}, SYSTEM)
 
 
-@pytest.mark.parametrize("n", [20, 21, 22, 23])
+@pytest.mark.parametrize("n", range(20, 25))
 def test_groups_of_larger_boards_have_the_solutions_of_a_test_of_all_pairs(
     device: CudaDevice, n: int
 ) -> None:

@@ -193,8 +193,9 @@ template <Middle C> struct Orderer {
         while (written < size) {
             // Those bins that fit into the stage. If the next one alone does not, its words are taken
             // from so many of all words at a time.
-            unsigned end = 0, step = size;
-            for (unsigned i = threadIdx.x; i < kBins<C>; i += C.order_threads)
+            const bool votes = size - written > staged;
+            unsigned end = votes ? 0 : kBins<C>, step = size;
+            for (unsigned i = threadIdx.x; votes && i < kBins<C>; i += C.order_threads)
                 end += __syncthreads_count((i + 1 < kBins<C> ? bins[i + 1] : size) <=
                                            written + staged);
             if (end <= from) end = from + 1, step = staged;

@@ -36,8 +36,8 @@ _PART: Final = 1536
 """Halves of the longest list of a cell to each of its parts that warps join."""
 _COUNTS, _PAIR_WORDS = 3, 6  # kCounts, of a Pair
 _ARENA: Final = {"cuda": 1 << 30, "sim": 1 << 20}
-"""Halves of a batch as they are listed, by kind of device: 8 GB (24 GB where only so a batch has
-groups for all blocks), and as much for those that are ordered."""
+"""Halves of a batch as they are listed, by kind of device: 8 GB (48 GB where only so all blocks
+have many groups), and as much for those that are ordered."""
 _ORDER_BYTES: Final = 7_168
 """Static shared memory of `order`, at most."""
 _LONGEST: Final[Mapping[int, int]] = {
@@ -114,9 +114,9 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
     staged = min(shape.staged, (device.shared_per_block_optin - _ORDER_BYTES) // _WORD - _WARP)
     if staged < _WARP or device.shared_per_block < 48 * 1024:  # which `list` takes from n = 21 on
         raise InfeasibleError(f"{device.name} has too little shared memory for system {MIDDLE}")
-    arena = _ARENA["cuda" if device.kind == "cuda" else "sim"] * (3 if n in (22, 24) else 1)
+    arena = _ARENA["cuda" if device.kind == "cuda" else "sim"] * (6 if n in (22, 24) else 1)
     memory = device.memory_bytes or 1 << 62
-    arena = min(arena, memory // (96 if n % 2 else 40))
+    arena = min(arena, memory // (96 if n % 2 else 24))
     each = 0.4 if n % 2 else 2  # lists, which groups of an odd board share
     batch = max(1, min(count, int(arena / (each * room))))
     # A queen of the middle row leaves a quarter of a list.
@@ -140,7 +140,8 @@ def make_plan(
     numbers = derived(levels, device)
     n, symmetry = number(levels, "n"), cast(Symmetry, levels["symmetry"])
     found = groups_of.groups(n, symmetry) if some is None else some
-    batch, room = min(len(found), int(numbers["batch"])), int(numbers["room"])
+    batches = -(-len(found) // int(numbers["batch"]))
+    batch, room = -(-len(found) // max(1, batches)), int(numbers["room"])
     # The sets of columns of each batch, and of the sides of its groups their numbers among these.
     spans = [found[first : first + batch, :2].ravel() for first in range(0, len(found), batch)]
     sides = [np.unique(span, return_inverse=True) for span in spans]
