@@ -125,7 +125,7 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
     # fullest has about a quarter of a long list.
     rooms = 1 + 3 * (shape.bucket_bits > 0)
     working = min(shape.blocks * device.multiprocessors, batch << number(levels, "split"))
-    working = max(1, min(working, memory // (8 * _WORD * rooms * room)))
+    working = max(1, min(working, memory // (6 * _WORD * rooms * room)))
     return {
         **{"groups": count, "batch": batch, "room": room, "staged": staged},
         **{"parts": parts, "rooms": rooms, "scratch": working * rooms * room},
