@@ -8,8 +8,8 @@ Two accesses are ordered if a barrier lies between them that both threads took p
   memory barriers, but what a lane read before one it has read: a second set of clocks, for readers,
   is joined at these too (``CONVERGE``);
 - threads that used the same atomic variable one after the other are ordered by it, as in a lock or
-  in a grid sync; those of different blocks if the first had a fence before, and the second, where
-  it reads, a fence or a barrier of its block after.
+  in a grid sync, if the first had a fence before, and the second, where it reads, a fence or a
+  barrier of its block after. Within a block fences of any scope do.
 """
 
 from __future__ import annotations
@@ -136,16 +136,16 @@ def _met(
     after ``end``; ``between``: with a fence before, and not only at some time.
 
     Threads of their blocks stand in for them: of the same warp, or of another if a barrier lies
-    between (their warps' epochs tell: ``epoch`` then, ``now`` now). Threads of other blocks see
-    only what came before a fence, of either thread, if ``needs`` says so, and ``BOTH``: after a
-    fence or a barrier that follows theirs."""
-    a = _ring(h, field, length, other)
-    fences = longs(h, FENCES)
-    elsewhere = (other - h[FIRST]) // h[THREADS] != (thread - h[FIRST]) // h[THREADS]
-    far = needs > NONE and elsewhere and (between or fences[other - h[FIRST]] <= when)
-    b = _ring(h, field, length, thread)
+    between (their warps' epochs tell: ``epoch`` then, ``now`` now). Threads see only what came
+    before a fence, of either thread, if ``needs`` says so, and ``BOTH``: after a fence or a barrier
+    that follows theirs."""
+    a, b = _ring(h, field, length, other), _ring(h, field, length, thread)
+    near = nb.int64(block_of(h, other) == block_of(h, thread))
+    early = between or fences(h, other)[near] <= when
     for i in range(0, length * watch.ENTRY, watch.ENTRY):
-        if a[i + 1] <= when or a[i + 4] or (far and a[i + 5] <= when):
+        if a[i + 1] <= when or a[i + 4]:
+            continue
+        if needs > NONE and a[i + 6 + near] <= when and (early or a[i + 2] == other):
             continue
         if a[i + 3] <= epoch and _warp_of(h, a[i + 2]) != _warp_of(h, other):
             continue
@@ -153,11 +153,11 @@ def _met(
             if (
                 b[j] != a[i]
                 or not a[i + 1] < b[j + 1] <= end
-                or (needs == AWAITED and not b[j + 7])
+                or (needs == AWAITED and not b[j + 5])
             ):
                 continue
-            seen = needs < BOTH or not elsewhere or b[j + 6] > a[i + 1]
-            seen |= max(fences[thread - h[FIRST]], fences[b[j + 2] - h[FIRST]]) > b[j + 1]
+            seen = needs < BOTH or b[j + 8 + near] > a[i + 1]
+            seen |= max(fences(h, thread)[near], fences(h, b[j + 2])[near]) > b[j + 1]
             if b[j + 3] < now or (seen and _warp_of(h, b[j + 2]) == _warp_of(h, thread)):
                 return True
     return False
@@ -166,38 +166,54 @@ def _met(
 @compiled
 def _ring(h: Any, field: int, length: int, thread: int) -> Any:
     """The last atomics of a thread, or of its block: place, time, thread, its warp's epoch, whether
-    it only read (who only reads hands nothing over), until when what the thread did is released,
-    and what it saw is acquired, and whether it relies on what it saw."""
-    number = thread - h[FIRST]
-    if field == BLOCK_RINGS:
-        number //= h[THREADS]
+    it only read (who only reads hands nothing over), whether it relies on what it saw, until when
+    what the thread did is released, for all blocks and for its own, and what it saw is acquired."""
+    number = block_of(h, thread) if field == BLOCK_RINGS else thread - h[FIRST]
     return longs(h, field, number * length * watch.ENTRY)
 
 
 @compiled
+def block_of(h: Any, thread: int) -> Any:
+    return (thread - h[FIRST]) // h[THREADS]
+
+
+@compiled
+def fences(h: Any, thread: int) -> Any:
+    """When a thread's last fence for all blocks was, and its last one of any scope."""
+    return longs(h, FENCES, 2 * (thread - h[FIRST]))
+
+
+@compiled
 def remember(
-    h: Any, field: int, length: int, thread: int, place: int, epoch: int, reads: bool,
-    until: int, acquired: int, awaited: int,
-) -> None:  # fmt: skip
+    h: Any, field: int, length: int, thread: int, place: int, epoch: int, reads: bool, how: int
+) -> None:
+    """``how`` is the access, as a multiple of ``watch.RELEASES``."""
     ring = _ring(h, field, length, thread)
-    oldest, least, time = 0, ENDLESS, h[TIME]
+    oldest, least, time, now, again = 0, ENDLESS, h[TIME], False, False
     for i in range(0, length * watch.ENTRY, watch.ENTRY):
         if ring[i] == place:
             # Lanes of one access must not push out the rest, nor must a loop that waits.
             now = ring[i + 1] == time
             again = reads and ring[i + 4] and ring[i + 3] == epoch
-            if now or (again and _warp_of(h, ring[i + 2]) == _warp_of(h, thread)):
-                oldest, until = i, max(until, ring[i + 5]) if now else until
-                fenced = longs(h, FENCES)[ring[i + 2] - h[FIRST]] > ring[i + 1]
-                acquired = max(acquired, ring[i + 1] if fenced else ring[i + 6])
-                awaited |= ring[i + 7]
+            again = now or (again and _warp_of(h, ring[i + 2]) == _warp_of(h, thread))
+            if again:
+                oldest = i
                 break
         age = ring[i + 1] - (ring[i + 4] << 38) if ring[i + 1] else -ENDLESS  # readers go first
         if age < least:
             oldest, least = i, age
-    ring[oldest], ring[oldest + 1], ring[oldest + 2] = place, time, thread
-    ring[oldest + 3], ring[oldest + 4] = epoch, reads
-    ring[oldest + 5], ring[oldest + 6], ring[oldest + 7] = until, acquired, awaited
+    last = ring[oldest : oldest + watch.ENTRY]
+    for near in range(2):
+        reaches = near or not how & 8
+        until = time if reaches and how & 1 else fences(h, thread)[near]
+        acquired = time if reaches and how & 2 else ZERO
+        if again:
+            fenced = fences(h, last[2])[near] > last[1]
+            acquired = max(acquired, last[1] if fenced else last[8 + near])
+        last[6 + near] = max(until, last[6 + near]) if now else until
+        last[8 + near] = acquired
+    last[5] = how & 4 | (last[5] if again else 0)
+    last[0], last[1], last[2], last[3], last[4] = place, time, thread, epoch, reads
     if not reads:
         h[HANDED] = time
 

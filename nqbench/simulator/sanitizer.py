@@ -24,8 +24,8 @@ from nqbench.simulator.translation import Translation
 MAX_CELLS: Final = 1 << 26
 """Of global memory: 7 GB of shadow, if a kernel touches them all."""
 _FENCES_MISSING: Final = (
-    "the atomic that hands it over comes without a __threadfence() before",
-    "it saw the atomic that hands it over, but a __threadfence() is missing between that and this",
+    "the atomic that hands it over comes without a {} before",
+    "it saw the atomic that hands it over, but a {} is missing between that and this",
 )
 CHECKED_BYTES: Final = 4 * MAX_CELLS
 """Of global memory at most, where no access is smaller than a word."""
@@ -67,7 +67,7 @@ class LaunchWatch:
             Field.RINGS: np.zeros(self.total * watch.RING * watch.ENTRY, np.int64),
             Field.BLOCK_RINGS: np.zeros(blocks * watch.BLOCK_RING * watch.ENTRY, np.int64),
             Field.EXTENTS: self.extents,
-            Field.FENCES: np.zeros(self.total, np.int64),
+            Field.FENCES: np.zeros(2 * self.total, np.int64),
             Field.COPY: copy,
             Field.COPIED: copied,
             Field.COPY_KNOWN: np.zeros(slots * warps * LANES * copies, np.int32),
@@ -144,8 +144,9 @@ class LaunchWatch:
             near = f"outside of {(*names, 'its array')[0]}, which has {high - low} bytes"
             inside = repr(found.buffer) if names else "another one"
             return replace(found, message=f"{near}, and inside {inside}")
-        if unfenced:
-            found = replace(found, message=_FENCES_MISSING[unfenced - 1])
+        if why := unfenced % 4:
+            fence = "__threadfence_block()" if unfenced > why else "__threadfence()"
+            found = replace(found, message=_FENCES_MISSING[why - 1].format(fence))
         known = [] if kind < 4 or kind > 7 or i.opcode in ATOMICS else [old, new][kind == 5 :]
         return replace(found, values=tuple(_value(one, found.dtype, size) for one in known))
 

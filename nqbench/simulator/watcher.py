@@ -70,16 +70,19 @@ def _race(
     h: Any, s: o.Sight, cells: Any, at: int, kind: int, thread: int, where: int, space: int,
     address: int, old: int, new: int, size: int, needs: int,
 ) -> None:  # fmt: skip
-    if space == o.GLOBAL and o.passed_on(h, s, cells, at, thread, needs):
+    other_where, other = o.nb.int64(cells[at + o.WHERE]), o.nb.int64(cells[at + o.THREAD])
+    middle = o.block_of(h, other)
+    if o.passed_on(h, s, cells, at, thread, needs):
         return
-    if needs == o.BOTH and (
-        o.handed(h, s, cells, at, thread, o.BEFORE)
-        or (space == o.GLOBAL and o.passed_on(h, s, cells, at, thread, o.BEFORE))
-    ):
+    if needs == o.BOTH and o.handed(h, s, cells, at, thread, o.BEFORE):
+        space += watch.UNSEEN
+    elif needs == o.BOTH and o.passed_on(h, s, cells, at, thread, o.BEFORE):
+        middle = h[o.MIDDLE]
         space += watch.UNSEEN
     elif o.handed(h, s, cells, at, thread, o.NONE):
         space += watch.UNFENCED
-    other_where, other = o.nb.int64(cells[at + o.WHERE]), o.nb.int64(cells[at + o.THREAD])
+    if middle == o.block_of(h, other) == o.block_of(h, thread):
+        space += watch.WITHIN
     _report(h, kind, where, other_where, address, thread, other, old, new, size, space)
 
 
@@ -283,11 +286,8 @@ def _lane(
         _pend(h, c, s, thread, offset, nbytes, where)
     if what >= watch.RETRIED_LOAD:
         place = address if space == o.GLOBAL else LOCKS_OF_SHARED + s.slot * (1 << 20) + address
-        until = h[o.TIME] if how & 1 else o.longs(h, o.FENCES)[thread - h[o.FIRST]]
-        acquired = h[o.TIME] if how & 2 else o.constant(0)
-        o.remember(h, o.RINGS, watch.RING, thread, place, s.epoch, reads, until, acquired, how & 4)
-        o.remember(h, o.BLOCK_RINGS, watch.BLOCK_RING, thread, place, s.epoch, reads, until,
-                   acquired, how & 4)  # fmt: skip
+        o.remember(h, o.RINGS, watch.RING, thread, place, s.epoch, reads, how)
+        o.remember(h, o.BLOCK_RINGS, watch.BLOCK_RING, thread, place, s.epoch, reads, how)
     for e in range(count):
         _element(h, s, thread, memory + offset + e * size, offset + e * size, address + e * size,
                  values + 32 * e * size, where, size, space, what)  # fmt: skip
@@ -389,7 +389,7 @@ def _entries(stamp: int) -> tuple[Any, Any]:
             for lane in range(32):
                 thread = s.block + 32 * warp + lane
                 if lanes >> lane & 1 and how == watch.FENCE:
-                    o.longs(h, o.FENCES)[thread - h[o.FIRST]] = h[o.TIME]
+                    o.fences(h, thread)[number:2] = h[o.TIME]
                 elif lanes >> lane & 1 and how == watch.COMMIT:
                     _pending(h, s, thread)[0] += 1
                 elif lanes >> lane & 1:

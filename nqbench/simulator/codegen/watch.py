@@ -20,12 +20,12 @@ SPACES = ("shared", "local", "global")
 STORE, COPY, LOAD, RETRIED_LOAD, STRONG_LOAD, STRONG_STORE, EXCHANGE, ATOMIC = range(8)
 """What an access does; those from the retried load on are strong, and do not race with one another.
 ``COPY`` is a store that goes on until it is waited for; an atomic that adds nothing is a load."""
-RELEASES, ACQUIRES, AWAITS = 8, 16, 32
-"""Added to these: all blocks that see it see what the thread did before, and the reverse; the
-thread relies on it (``waiting.waits``)."""
+RELEASES, ACQUIRES, AWAITS, NEAR = 8, 16, 32, 64
+"""Added to these: who sees it sees what the thread did before, and the reverse; the thread relies
+on it (``waiting.waits``); the first two are meant for its block alone."""
 ARRIVE, PASS, RESUME, MEET, CONVERGE, FENCE, COMMIT, WAIT = range(8)
 """What happens at a barrier: a warp arrives, arrives and goes on, continues; lanes of a warp meet,
-or vote. Besides: a fence; copies become a group; groups are waited for, all but the last
+or vote. Besides: a fence (``number`` 1: for the block alone); copies become a group; groups are waited for, all but the last
 ``number``."""
 
 
@@ -56,7 +56,7 @@ class Field(IntEnum):
     MEETINGS = 21  # slot, barrier: instruction and thread of who waits there; who had left then
     BLOCK_RINGS = 22
     EXTENTS = 23  # instruction: first byte of the one array that it is about, and its end
-    FENCES = 24  # thread: when its last fence was
+    FENCES = 24  # thread: when its last fence for all blocks was, and its last one
     PENDING = 25  # thread of a slot: its asynchronous copies (``PENDING``)
     CHANGES = 26  # how often memory or a barrier changed
     COPY = 27  # instruction: number of a load that only feeds stores to local memory, or -1
@@ -83,8 +83,9 @@ KINDS: Final = (
 )  # fmt: skip
 """What can be found, from number 1 on: its name, and what the two threads of a race do."""
 
-UNFENCED, UNSEEN = 8, 16
-"""Added to the space of a race that an atomic would order, but for a fence before or after it."""
+UNFENCED, UNSEEN, WITHIN = 4, 8, 16
+"""Added to the space of a race that an atomic would order, but for a fence before or after it; and
+if both threads, and who handed it on, are of one block."""
 MAX_FOUND: Final = 512
 MAX_MISSES: Final = 1000
 """Of searches among all blocks: with so many races, one more is none that matters."""
@@ -94,7 +95,7 @@ CELL: Final = 4 * ROLE + 2
 """32-bit numbers of a cell; the last two: whether several lanes of the writer's warp wrote the same
 value, and what the last atomic found."""
 RING, BLOCK_RING = 8, 16
-ENTRY: Final = 8
+ENTRY: Final = 10
 """Numbers about an atomic: see ``ordering._ring``."""
 MAX_PENDING: Final = 32
 PENDING: Final = 2 + 4 * MAX_PENDING
@@ -156,10 +157,12 @@ def tell(k: KernelWriter, a: SpaceAccess, what: int, values: Sequence[Value] = (
         for e, value in enumerate(values):
             f.store(value, f.offset(given, e, type_), CACHE_LINE)
     memory = k.pointer(Warp.SHARED) if a.space == "shared" else k.pointer(Context.GLOBAL)
-    if "cta" not in a.i.modifiers:
-        what += RELEASES * (not {"release", "acq_rel"}.isdisjoint(a.i.modifiers))
-        what += ACQUIRES * (not {"acquire", "acq_rel"}.isdisjoint(a.i.modifiers))
-    what += AWAITS * (a.i in k.awaited)
+    words = {*a.i.modifiers}
+    if a.i.opcode in ("mbarrier", "cp") and "relaxed" not in words:
+        words.add("acq_rel")  # that is how barriers count threads and bytes of copies
+    what += RELEASES * (not words.isdisjoint({"release", "acq_rel"}))
+    what += ACQUIRES * (not words.isdisjoint({"acquire", "acq_rel"}))
+    what += AWAITS * (a.i in k.awaited) + NEAR * ("cta" in words)
     numbers = [const(I64, n) for n in (a.bits // 8, a.count, SPACES.index(a.space), what)]
     return f.call(
         I32, ACCESS, f.pointer(k.number(Context.WATCH)), k.context, k.warp, memory, given,

@@ -216,10 +216,26 @@ K told_by_a_flag(int* out, int*) {  // by 32 threads that only read it
     if (T < 32) {
         s[T] = T;
         __syncwarp();
-        if (T == 0) atomicExch(&flag, 1);
+        if (T == 0) {
+            __threadfence_block();
+            atomicExch(&flag, 1);
+        }
     } else if (T < 64) {
         while (!seen(&flag)) {}
         out[blockIdx.x * 96 + T] = s[T - 32];
+    }
+}
+K told_by_a_flag_without_a_fence(int* out, int*) {
+    __shared__ int flag, s[32];
+    if (T == 0) flag = 0;
+    __syncthreads();
+    if (T < 32) {
+        s[T] = T;  // bad: race
+        __syncwarp();
+        if (T == 0) atomicExch(&flag, 1);
+    } else if (T < 64) {
+        while (!seen(&flag)) {}
+        out[blockIdx.x * 96 + T] = s[T - 32];  // bad: race
     }
 }
 K asked_by_every_lane(int* out, int*) {
@@ -229,11 +245,28 @@ K asked_by_every_lane(int* out, int*) {
     if (T < 32) {
         s[T] = T;
         __syncwarp();
-        if (T == 0) atomicExch(&flag, 1);
+        if (T == 0) {
+            __threadfence_block();
+            atomicExch(&flag, 1);
+        }
     } else {
         while (atomicAdd(&flag, 0) == 0) {}
         __threadfence_block();
         out[blockIdx.x * 96 + T] = s[T % 32];
+    }
+}
+K asked_by_every_lane_without_a_fence(int* out, int*) {
+    __shared__ int flag, s[32];
+    if (T == 0) flag = 0;
+    __syncthreads();
+    if (T < 32) {
+        s[T] = T;  // bad: race
+        __syncwarp();
+        if (T == 0) atomicExch(&flag, 1);
+    } else {
+        while (atomicAdd(&flag, 0) == 0) {}
+        __threadfence_block();
+        out[blockIdx.x * 96 + T] = s[T % 32];  // bad: race
     }
 }
 K both_read_a_flag(int* out, int*) {
@@ -1118,4 +1151,331 @@ K sets_joined(int* out, int*) {  // union-find, whose paths are shortened by rel
         }
         if (b < mine) parent[mine] = b + 1;
     }
+}
+
+// Between warps of a block: __threadfence_block() reaches far enough, but has to be there.
+#define FENCE __threadfence_block()
+K flag_for_a_warp_without_a_fence(int* out, int*) {
+    int* mine = out + 96 * blockIdx.x;
+    if (T == 0) {
+        mine[1] = 5 + ZERO;  // bad: race
+        atomicExch(&mine[0], 1);
+    } else if (T == 32) {
+        while (atomicAdd(&mine[0], 0) == 0) {}
+        FENCE;
+        mine[2] = mine[1];  // bad: race
+    }
+}
+K flag_for_a_warp_read_without_a_fence(int* out, int*) {
+    volatile int* flag = out + 96 * blockIdx.x;
+    int* mine = out + 96 * blockIdx.x;
+    if (T == 0) {
+        mine[1] = 5 + ZERO;  // bad: race
+        FENCE;
+        *flag = 1;
+    } else if (T == 32) {
+        while (*flag == 0) {}
+        mine[2] = mine[1];  // bad: race
+    }
+}
+K relaxed_in_its_block(int* out, int*) {
+    int *mine = out + 96 * blockIdx.x, seen = 0;
+    if (T == 0) {
+        mine[1] = 5 + ZERO;
+        asm volatile("fence.acq_rel.cta; st.relaxed.cta.b32 [%0], 1;" ::"l"(mine) : "memory");
+    } else if (T == 32) {
+        while (!seen) asm volatile("ld.relaxed.cta.b32 %0, [%1];" : "=r"(seen) : "l"(mine) : "memory");
+        __threadfence();
+        mine[2] = mine[1];
+    }
+}
+K relaxed_in_its_block_without_a_fence(int* out, int*) {
+    int* mine = out + 96 * blockIdx.x;
+    if (T == 0) {
+        mine[1] = 5 + ZERO;  // bad: race
+        asm volatile("st.relaxed.cta.b32 [%0], 1;" ::"l"(mine) : "memory");
+    } else if (T == 32) {
+        while (!seen(mine)) {}
+        mine[2] = mine[1];  // bad: race
+    }
+}
+K released_in_its_block(int* out, int*) {
+    __shared__ int flag, s;
+    if (T == 0) flag = 0;
+    __syncthreads();
+    if (T == 0) {
+        s = 5 + ZERO;
+        asm volatile("st.release.cta.b32 [%0], 1;" ::"l"(&flag) : "memory");
+    } else if (T == 32) {
+        while (!seen(&flag)) {}
+        out[96 * blockIdx.x] = s;
+    }
+}
+K volatile_flag_in_its_block(int* out, int*) {
+    __shared__ volatile int flag;
+    __shared__ int s[32];
+    if (T == 0) flag = 0;
+    __syncthreads();
+    if (T < 32) {
+        s[T] = T;
+        __syncwarp();
+        FENCE;
+        if (T == 0) flag = 1;
+    } else {
+        while (flag == 0) {}
+        FENCE;
+        out[blockIdx.x * 96 + T] = s[T % 32];
+    }
+}
+K volatile_flag_in_its_block_without_a_fence(int* out, int*) {
+    __shared__ volatile int flag;
+    __shared__ int s[32];
+    if (T == 0) flag = 0;
+    __syncthreads();
+    if (T < 32) {
+        s[T] = T;  // bad: race
+        __syncwarp();
+        if (T == 0) flag = 1;
+    } else {
+        while (flag == 0) {}
+        FENCE;
+        out[blockIdx.x * 96 + T] = s[T % 32];  // bad: race
+    }
+}
+K volatile_flag_in_its_block_read_without_a_fence(int* out, int*) {
+    __shared__ volatile int flag;
+    __shared__ int s[32];
+    if (T == 0) flag = 0;
+    __syncthreads();
+    if (T < 32) {
+        s[T] = T;  // bad: race
+        __syncwarp();
+        FENCE;
+        if (T == 0) flag = 1;
+    } else {
+        while (flag == 0) {}
+        out[blockIdx.x * 96 + T] = s[T % 32];  // bad: race
+    }
+}
+K locked_in_its_block(int* out, int*) {
+    __shared__ int lock, count;
+    if (T == 0) lock = count = 0;
+    __syncthreads();
+    if (T % 32 == 0) {
+        while (atomicCAS(&lock, 0, 1)) {}
+        FENCE;
+        count = count + 1;
+        FENCE;
+        atomicExch(&lock, 0);
+    }
+    __syncthreads();
+    out[blockIdx.x * 96 + T] = count;
+}
+K locked_in_its_block_without_a_fence(int* out, int*) {  // after the lock
+    __shared__ int lock, count;
+    if (T == 0) lock = count = 0;
+    __syncthreads();
+    if (T % 32 == 0) {
+        while (atomicCAS(&lock, 0, 1)) {}
+        count = count + 1;  // bad: race
+        FENCE;
+        atomicExch(&lock, 0);
+    }
+    __syncthreads();
+    out[blockIdx.x * 96 + T] = count;
+}
+K given_back_without_a_fence(int* out, int*) {
+    __shared__ int lock, count;
+    if (T == 0) lock = count = 0;
+    __syncthreads();
+    if (T % 32 == 0) {
+        while (atomicCAS(&lock, 0, 1)) {}
+        FENCE;
+        count = count + 1;  // bad: race
+        atomicExch(&lock, 0);
+    }
+    __syncthreads();
+    out[blockIdx.x * 96 + T] = count;
+}
+K last_warp(int* out, int*) {
+    __shared__ int sums[3], arrived;
+    if (T == 0) arrived = 0;
+    __syncthreads();
+    if (T % 32) return;
+    sums[T / 32] = T;
+    FENCE;
+    if (atomicAdd(&arrived, 1) != 2) return;
+    FENCE;
+    out[blockIdx.x] = sums[0] + sums[1] + sums[2];
+}
+K last_warp_without_a_fence(int* out, int*) {
+    __shared__ int sums[3], arrived;
+    if (T == 0) arrived = 0;
+    __syncthreads();
+    if (T % 32) return;
+    sums[T / 32] = T;  // bad: race
+    if (atomicAdd(&arrived, 1) != 2) return;
+    FENCE;
+    out[blockIdx.x] = sums[0] + sums[1] + sums[2];  // bad: race
+}
+K last_warp_reads_without_a_fence(int* out, int*) {
+    __shared__ int sums[3], arrived;
+    if (T == 0) arrived = 0;
+    __syncthreads();
+    if (T % 32) return;
+    sums[T / 32] = T;  // bad: race
+    FENCE;
+    if (atomicAdd(&arrived, 1) != 2) return;
+    out[blockIdx.x] = sums[0] + sums[1] + sums[2];  // bad: race
+}
+K flag_after_a_barrier(int* out, int*) {  // of the two warps that write
+    __shared__ int flag, s[64];
+    if (T == 0) flag = 0;
+    __syncthreads();
+    if (T < 64) {
+        s[T] = T;
+        asm volatile("bar.sync 1, 64;" ::: "memory");
+        FENCE;
+        if (T == 0) atomicExch(&flag, 1);
+    } else {
+        while (atomicAdd(&flag, 0) == 0) {}
+        FENCE;
+        out[blockIdx.x * 96 + T] = s[T - 64] + s[T - 32];
+    }
+}
+K flag_after_a_barrier_without_a_fence(int* out, int*) {
+    __shared__ int flag, s[64];
+    if (T == 0) flag = 0;
+    __syncthreads();
+    if (T < 64) {
+        s[T] = T;  // bad: race
+        asm volatile("bar.sync 1, 64;" ::: "memory");
+        if (T == 0) atomicExch(&flag, 1);
+    } else {
+        while (atomicAdd(&flag, 0) == 0) {}
+        FENCE;
+        out[blockIdx.x * 96 + T] = s[T - 64] + s[T - 32];  // bad: race
+    }
+}
+K flag_read_before_a_barrier(int* out, int*) {  // by one of the two warps that read
+    __shared__ int flag, s[32];
+    if (T == 0) flag = 0;
+    __syncthreads();
+    if (T < 32) {
+        s[T] = T;
+        FENCE;
+        __syncwarp();
+        if (T == 0) atomicExch(&flag, 1);
+    } else {
+        if (T == 32) {
+            while (atomicAdd(&flag, 0) == 0) {}
+            FENCE;
+        }
+        asm volatile("bar.sync 1, 64;" ::: "memory");
+        out[blockIdx.x * 96 + T] = s[T % 32];
+    }
+}
+K read_by_a_lane_without_a_fence(int* out, int*) {  // for its warp
+    __shared__ int flag, s[32];
+    if (T == 0) flag = 0;
+    __syncthreads();
+    if (T < 32) {
+        s[T] = T;  // bad: race
+        __syncwarp();
+        FENCE;
+        if (T == 0) atomicExch(&flag, 1);
+    } else {
+        if (T % 32 == 0) {
+            while (atomicAdd(&flag, 0) == 0) {}
+        }
+        __syncwarp();
+        out[blockIdx.x * 96 + T] = s[T % 32];  // bad: race
+    }
+}
+K read_by_a_lane(int* out, int*) {
+    __shared__ int flag, s[32];
+    if (T == 0) flag = 0;
+    __syncthreads();
+    if (T < 32) {
+        s[T] = T;
+        __syncwarp();
+        FENCE;
+        if (T == 0) atomicExch(&flag, 1);
+    } else {
+        if (T % 32 == 0) {
+            while (atomicAdd(&flag, 0) == 0) {}
+            FENCE;
+        }
+        __syncwarp();
+        out[blockIdx.x * 96 + T] = s[T % 32];
+    }
+}
+#define TURNS(give)                                     \
+    __shared__ int full, s;                             \
+    if (T == 0) full = 0;                               \
+    __syncthreads();                                    \
+    for (int turn = 0; turn < 3 && T % 64 == 0; ++turn) \
+        if (T == 0) {                                   \
+            while (atomicAdd(&full, 0) == 1) {}         \
+            FENCE;                                      \
+            s = turn + ZERO;                            \
+            FENCE;                                      \
+            atomicExch(&full, 1);                       \
+        } else {                                        \
+            while (atomicAdd(&full, 0) == 0) {}         \
+            FENCE;                                      \
+            out[96 * blockIdx.x + turn] = s;            \
+            give;                                       \
+            atomicExch(&full, 0);                       \
+        }
+K filled_in_turns(int* out, int*) { TURNS(FENCE) }
+K filled_again_without_a_fence(int* out, int*) { TURNS() }  // bad: race
+#define RELAYED(give, take)                      \
+    __shared__ int flags[2], s;                  \
+    if (T < 2) flags[T] = 0;                     \
+    __syncthreads();                             \
+    if (T == 0) {                                \
+        s = 5 + ZERO;                            \
+        FENCE;                                   \
+        atomicExch(&flags[0], 1);                \
+    } else if (T == 32) {                        \
+        while (atomicAdd(&flags[0], 0) == 0) {}  \
+        give;                                    \
+        atomicExch(&flags[1], 1);                \
+    } else if (T == 64) {                        \
+        while (atomicAdd(&flags[1], 0) == 0) {}  \
+        take;                                    \
+        out[blockIdx.x] = s;                     \
+    }
+K relayed(int* out, int*) { RELAYED(FENCE, FENCE) }
+K relayed_without_a_fence(int* out, int*) { RELAYED(, FENCE) }  // bad: race
+K relayed_but_not_seen(int* out, int*) { RELAYED(FENCE, ) }  // bad: race
+K in_a_letter_box(int* out, int*) {  // the word itself: no fence is needed
+    __shared__ int box;
+    if (T == 0) box = 0;
+    __syncthreads();
+    if (T == 0) {
+        atomicExch(&box, 5 + ZERO);
+    } else if (T == 32) {
+        int value;
+        while ((value = atomicExch(&box, 0)) == 0) {}
+        out[96 * blockIdx.x] = value;
+    }
+}
+K phases(int* out, int*) {  // of an mbarrier
+    __shared__ long long bar;
+    __shared__ int s[96];
+    unsigned at = __cvta_generic_to_shared(&bar);
+    if (T == 0) asm volatile("mbarrier.init.shared.b64 [%0], 96;" ::"r"(at) : "memory");
+    __syncthreads();
+    s[T] = T;
+    long long state;
+    int done = 0;
+    asm volatile("mbarrier.arrive.shared.b64 %0, [%1];" : "=l"(state) : "r"(at) : "memory");
+    while (!done)
+        asm volatile("{ .reg .pred p; mbarrier.test_wait.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                     : "=r"(done)
+                     : "r"(at), "l"(state)
+                     : "memory");
+    out[blockIdx.x * 96 + T] = s[95 - T];
 }
