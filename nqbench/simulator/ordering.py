@@ -41,7 +41,7 @@ C_SLOTS, C_SLOT_STRIDE = int(Context.SLOTS), int(Context.SLOT_STRIDE)
 W_INDEX, W_SLOT = int(Warp.INDEX), int(Warp.SLOT)
 W_X, W_Y, W_Z = int(Warp.CTAID_X), int(Warp.CTAID_Y), int(Warp.CTAID_Z)
 # fmt: off
-(FIRST, THREADS, WARPS, SLOTS, CELLS, CELLS_PER_SLOT, GLOBAL_CELLS, KNOWN, GLOBAL_KNOWN,
+(FIRST, THREADS, WARPS, CELLS, CELLS_PER_SLOT, GLOBAL_CELLS, KNOWN, GLOBAL_KNOWN,
  LOCAL_KNOWN, LOCAL_BYTES, OWNERS, EPOCHS, JOINS, LANES, RINGS, TIME,
  SHARED_SHIFT, GLOBAL_SHIFT, FOUND, FOUND_COUNT, MEETINGS, BLOCK_RINGS, EXTENTS, FENCES,
  PENDING, CHANGES, COPY, COPIED, COPIES, COPY_KNOWN, HANDED, POLLS, BLOCKS,
@@ -53,6 +53,8 @@ W_X, W_Y, W_Z = int(Warp.CTAID_X), int(Warp.CTAID_Y), int(Warp.CTAID_Z)
 nb: Any = numba
 types: Any = numba.types
 carray: Any = nb.carray
+Told = tuple[int, int, int]
+"""Of an access: thread, its warp's epoch, time."""
 P = ParamSpec("P")
 R = TypeVar("R")
 compiled: Callable[[Callable[P, R]], Callable[P, R]] = nb.njit(
@@ -128,51 +130,6 @@ def _warp_of(h: Any, thread: int) -> Any:
 
 
 @compiled
-def _met(
-    h: Any, field: int, length: int, other: int, epoch: int, when: int, thread: int, now: int,
-    needs: int, end: int, between: int,
-) -> bool:  # fmt: skip
-    """Whether ``other`` used an atomic variable after ``when`` that ``thread`` used later, but not
-    after ``end``; ``between``: with a fence before, and not only at some time.
-
-    Threads of their blocks stand in for them: of the same warp, or of another if a barrier lies
-    between (their warps' epochs tell: ``epoch`` then, ``now`` now). Threads see only what came
-    before a fence, of either thread, if ``needs`` says so, and ``BOTH``: after a fence or a barrier
-    that follows theirs."""
-    a, b = _ring(h, field, length, other), _ring(h, field, length, thread)
-    near = nb.int64(block_of(h, other) == block_of(h, thread))
-    early = between or fences(h, other)[near] <= when
-    for i in range(0, length * watch.ENTRY, watch.ENTRY):
-        if a[i + 1] <= when or a[i + 4]:
-            continue
-        if needs > NONE and a[i + 6 + near] <= when and (early or a[i + 2] == other):
-            continue
-        if a[i + 3] <= epoch and _warp_of(h, a[i + 2]) != _warp_of(h, other):
-            continue
-        for j in range(0, length * watch.ENTRY, watch.ENTRY):
-            if (
-                b[j] != a[i]
-                or not a[i + 1] < b[j + 1] <= end
-                or (needs == AWAITED and not b[j + 5])
-            ):
-                continue
-            seen = needs < BOTH or b[j + 8 + near] > a[i + 1]
-            seen |= max(fences(h, thread)[near], fences(h, b[j + 2])[near]) > b[j + 1]
-            if b[j + 3] < now or (seen and _warp_of(h, b[j + 2]) == _warp_of(h, thread)):
-                return True
-    return False
-
-
-@compiled
-def _ring(h: Any, field: int, length: int, thread: int) -> Any:
-    """The last atomics of a thread, or of its block: place, time, thread, its warp's epoch, whether
-    it only read (who only reads hands nothing over), whether it relies on what it saw, until when
-    what the thread did is released, for all blocks and for its own, and what it saw is acquired."""
-    number = block_of(h, thread) if field == BLOCK_RINGS else thread - h[FIRST]
-    return longs(h, field, number * length * watch.ENTRY)
-
-
-@compiled
 def block_of(h: Any, thread: int) -> Any:
     return (thread - h[FIRST]) // h[THREADS]
 
@@ -184,36 +141,80 @@ def fences(h: Any, thread: int) -> Any:
 
 
 @compiled
-def remember(
-    h: Any, field: int, length: int, thread: int, place: int, epoch: int, reads: bool, how: int
-) -> None:
+def _met(
+    h: Any, field: int, told: Told, thread: int, now: int, needs: int, end: int, between: int
+) -> bool:
+    """Whether who did what ``told`` tells used an atomic variable after it that ``thread`` used
+    later, but not after ``end``; ``between``: with a fence before, and not only at some time.
+
+    Threads of their blocks stand in for them: of the same warp, or of another if a barrier lies
+    between (their warps' epochs tell: that of ``told``, ``now`` now). A thread sees only what came
+    before a fence, of either thread, if ``needs`` says so, and ``BOTH``: after a fence or a barrier
+    that follows theirs."""
+    other, epoch, when = told
+    near = nb.int64(block_of(h, other) == block_of(h, thread))
+    early = between or fences(h, other)[near] <= when
+    a, b = _ring(h, field, other), _ring(h, field, thread)
+    for i in range(0, len(a), watch.ENTRY):
+        if a[i + 1] <= when or a[i + 4]:
+            continue
+        if needs > NONE and a[i + 6 + near] <= when and (early or a[i + 2] == other):
+            continue
+        if a[i + 3] <= epoch and _warp_of(h, a[i + 2]) != _warp_of(h, other):
+            continue
+        for j in range(0, len(b), watch.ENTRY):
+            if b[j] != a[i] or not a[i + 1] < b[j + 1] <= end:
+                continue
+            if needs == AWAITED and not b[j + 5]:
+                continue
+            seen = needs < BOTH or b[j + 8 + near] > a[i + 1]
+            seen |= max(fences(h, thread)[near], fences(h, b[j + 2])[near]) > b[j + 1]
+            if b[j + 3] < now or (seen and _warp_of(h, b[j + 2]) == _warp_of(h, thread)):
+                return True
+    return False
+
+
+@compiled
+def _ring(h: Any, field: int, thread: int) -> Any:
+    """The last atomics of a thread, or of its block: place, time, thread, its warp's epoch, whether
+    it only read (who only reads hands nothing over), whether it relies on what it saw, until when
+    what the thread did is released, for all blocks and for its own, and what it saw is acquired."""
+    number, length = thread - h[FIRST], watch.RING * watch.ENTRY
+    if field == BLOCK_RINGS:
+        number, length = block_of(h, thread), watch.BLOCK_RING * watch.ENTRY
+    return longs(h, field, number * length)[:length]
+
+
+@compiled
+def remember(h: Any, thread: int, place: int, epoch: int, reads: bool, how: int) -> None:
     """``how`` is the access, as a multiple of ``watch.RELEASES``."""
-    ring = _ring(h, field, length, thread)
-    oldest, least, time, now, again = 0, ENDLESS, h[TIME], False, False
-    for i in range(0, length * watch.ENTRY, watch.ENTRY):
-        if ring[i] == place:
-            # Lanes of one access must not push out the rest, nor must a loop that waits.
-            now = ring[i + 1] == time
-            again = reads and ring[i + 4] and ring[i + 3] == epoch
-            again = now or (again and _warp_of(h, ring[i + 2]) == _warp_of(h, thread))
+    time = h[TIME]
+    for ring in (_ring(h, RINGS, thread), _ring(h, BLOCK_RINGS, thread)):
+        oldest, least, now, again = 0, ENDLESS, False, False
+        for i in range(0, len(ring), watch.ENTRY):
+            if ring[i] == place:
+                # Lanes of one access must not push out the rest, nor must a loop that waits.
+                now = ring[i + 1] == time
+                same = _warp_of(h, ring[i + 2]) == _warp_of(h, thread) and ring[i + 3] == epoch
+                again = now or (same and reads and ring[i + 4])
+                if again:
+                    oldest = i
+                    break
+            age = ring[i + 1] - (ring[i + 4] << 38) if ring[i + 1] else -ENDLESS  # readers first
+            if age < least:
+                oldest, least = i, age
+        last = ring[oldest : oldest + watch.ENTRY]
+        for near in range(2):
+            reaches = near or not how & 8
+            until = time if reaches and how & 1 else fences(h, thread)[near]
+            acquired = time if reaches and how & 2 else ZERO
             if again:
-                oldest = i
-                break
-        age = ring[i + 1] - (ring[i + 4] << 38) if ring[i + 1] else -ENDLESS  # readers go first
-        if age < least:
-            oldest, least = i, age
-    last = ring[oldest : oldest + watch.ENTRY]
-    for near in range(2):
-        reaches = near or not how & 8
-        until = time if reaches and how & 1 else fences(h, thread)[near]
-        acquired = time if reaches and how & 2 else ZERO
-        if again:
-            fenced = fences(h, last[2])[near] > last[1]
-            acquired = max(acquired, last[1] if fenced else last[8 + near])
-        last[6 + near] = max(until, last[6 + near]) if now else until
-        last[8 + near] = acquired
-    last[5] = how & 4 | (last[5] if again else 0)
-    last[0], last[1], last[2], last[3], last[4] = place, time, thread, epoch, reads
+                fenced = fences(h, last[2])[near] > last[1]
+                acquired = max(acquired, last[1] if fenced else last[8 + near])
+            last[6 + near] = max(until, last[6 + near]) if now else until
+            last[8 + near] = acquired
+        last[5] = how & 4 | (last[5] if again else 0)
+        last[0], last[1], last[2], last[3], last[4] = place, time, thread, epoch, reads
     if not reads:
         h[HANDED] = time
 
@@ -268,43 +269,38 @@ def ordered(
 
 
 @inlined
-def _told(cells: Any, at: int) -> tuple[int, int, int]:
-    """Thread, epoch and time of an access."""
+def _told(cells: Any, at: int) -> Told:
     return nb.int64(cells[at + THREAD]), nb.int64(cells[at + EPOCH]), nb.int64(cells[at + WHEN])
 
 
 @compiled
 def handed(h: Any, s: Sight, cells: Any, at: int, thread: int, needs: int) -> bool:
     """Whether atomics handed over to a thread what ``at`` describes: see ``_met``."""
-    other, epoch, when = _told(cells, at)
-    if h[HANDED] <= when:
+    told = _told(cells, at)
+    if h[HANDED] <= told[2]:
         return False
-    then = epoch, when, thread, s.epoch, needs, ENDLESS, ZERO
-    return _met(h, RINGS, watch.RING, other, *then) or _met(
-        h, BLOCK_RINGS, watch.BLOCK_RING, other, *then
-    )
+    more = told, thread, s.epoch, needs, ENDLESS, ZERO
+    return _met(h, RINGS, *more) or _met(h, BLOCK_RINGS, *more)
 
 
 @compiled
 def passed_on(h: Any, s: Sight, cells: Any, at: int, thread: int, needs: int) -> bool:
     """Whether a third thread handed over what ``at`` describes, after it was handed over to it: as
     where the last of all blocks to arrive sets the flag that the others wait for."""
-    other, epoch, when = _told(cells, at)
-    length, blocks = watch.BLOCK_RING, h[BLOCKS]
-    if h[HANDED] <= when or h[MISSES] > watch.MAX_MISSES:
+    told, blocks = _told(cells, at), h[BLOCKS]
+    if h[HANDED] <= told[2] or h[MISSES] > watch.MAX_MISSES:
         return False
     for number in range(blocks):
         block = (h[MIDDLE] + number) % blocks
-        m = _ring(h, BLOCK_RINGS, length, h[FIRST] + block * h[THREADS])
-        for i in range(0, length * watch.ENTRY, watch.ENTRY):
+        m = _ring(h, BLOCK_RINGS, h[FIRST] + block * h[THREADS])
+        for i in range(0, len(m), watch.ENTRY):
             time, middle, then = m[i + 1], m[i + 2], m[i + 3]
-            if time <= when:
+            if time <= told[2]:
                 continue
-            first = middle, then, BEFORE, time, ZERO
-            if not _met(h, BLOCK_RINGS, length, other, epoch, when, *first):
+            if not _met(h, BLOCK_RINGS, told, middle, then, BEFORE, time, ZERO):
                 continue
-            second = thread, s.epoch, needs, ENDLESS, ONE
-            if _met(h, BLOCK_RINGS, length, middle, then, time, *second):
+            on = middle, then, time
+            if _met(h, BLOCK_RINGS, on, thread, s.epoch, needs, ENDLESS, ONE):
                 h[MIDDLE] = block
                 return True
     h[MISSES] += 1

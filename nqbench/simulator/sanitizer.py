@@ -76,7 +76,6 @@ class LaunchWatch:
         numbers = {
             Field.THREADS: shape.threads,
             Field.WARPS: warps,
-            Field.SLOTS: slots,
             Field.BLOCKS: blocks,
             Field.CELLS_PER_SLOT: cells,
             Field.LOCAL_BYTES: local,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from nqbench.simulator import ptx
 from nqbench.simulator.cfg import BasicBlock
-from nqbench.simulator.liveness import by_register, results
+from nqbench.simulator.liveness import by_register, results, targets
 from nqbench.simulator.ptx import Immediate, Instruction
 
 STRONG = frozenset({"volatile", "relaxed", "acquire", "mmio"})
@@ -55,6 +57,15 @@ def waits(blocks: list[BasicBlock]) -> tuple[set[Instruction], set[Instruction]]
         awaited |= {_place(i)} if awaits else set()
     every = [i for _, i in code]
     return {i for i in every if _place(i) in retried}, {i for i in every if _place(i) in awaited}
+
+
+def flags(
+    blocks: list[BasicBlock], variables: Collection[str], awaited: set[Instruction]
+) -> set[Instruction]:
+    """Volatile accesses to variables that hold what a thread waits for."""
+    of = targets(blocks, variables)
+    names = {of.get(i) for i in awaited}
+    return {i for i, name in of.items() if name in names and "volatile" in i.modifiers}
 
 
 def _place(i: Instruction) -> object:

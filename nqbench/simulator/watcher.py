@@ -33,8 +33,8 @@ FOUND_END, HEADER = int(watch.Found.END), int(watch.Field.END)
 
 @o.compiled
 def _report(
-    h: Any, kind: int, where: int, other_where: int, address: int, thread: int, other: int,
-    old: int, new: int, size: int, space: int,
+    h: Any, kind: int, where: int, address: int, thread: int, size: int, space: int,
+    other_where: int = o.NOBODY, other: int = o.NOBODY, old: int = o.ZERO, new: int = o.ZERO,
 ) -> None:  # fmt: skip
     rows = o.longs(h, o.FOUND)
     count = h[o.FOUND_COUNT]
@@ -83,7 +83,7 @@ def _race(
         space += watch.UNFENCED
     if middle == o.block_of(h, other) == o.block_of(h, thread):
         space += watch.WITHIN
-    _report(h, kind, where, other_where, address, thread, other, old, new, size, space)
+    _report(h, kind, where, address, thread, size, space, other_where, other, old, new)
 
 
 @o.inlined
@@ -240,8 +240,7 @@ def _unfinished(
             cell = (at >> h[o.SHARED_SHIFT]) * watch.CELL
             other_where = o.nb.int64(cells[cell + o.WHERE])
             other = o.nb.int64(cells[cell + o.THREAD])
-            _report(h, K_COPY, where, other_where, at, thread, other, o.ZERO, o.ZERO, size,
-                    o.SHARED)  # fmt: skip
+            _report(h, K_COPY, where, at, thread, size, o.SHARED, other_where, other)
 
 
 @o.inlined
@@ -273,8 +272,7 @@ def _lane(
                 gone = o.ZERO
                 if space == o.SHARED:
                     gone = o.longs(h, o.MEETINGS, 3 * s.slot * BARRIERS)[2]
-                _report(h, K_INIT, where, o.NOBODY, base + at, thread, o.NOBODY, gone, o.ZERO,
-                        size, space)  # fmt: skip
+                _report(h, K_INIT, where, base + at, thread, size, space, old=gone)
     if space == o.SHARED and h[o.PENDING]:
         _unfinished(h, s.slot, known, offset, nbytes, thread, where, size)
     if not reads:
@@ -286,8 +284,7 @@ def _lane(
         _pend(h, c, s, thread, offset, nbytes, where)
     if what >= watch.RETRIED_LOAD:
         place = address if space == o.GLOBAL else LOCKS_OF_SHARED + s.slot * (1 << 20) + address
-        o.remember(h, o.RINGS, watch.RING, thread, place, s.epoch, reads, how)
-        o.remember(h, o.BLOCK_RINGS, watch.BLOCK_RING, thread, place, s.epoch, reads, how)
+        o.remember(h, thread, place, s.epoch, reads, how)
     for e in range(count):
         _element(h, s, thread, memory + offset + e * size, offset + e * size, address + e * size,
                  values + 32 * e * size, where, size, space, what)  # fmt: skip
@@ -364,11 +361,9 @@ def _entries(stamp: int) -> tuple[Any, Any]:
             nbytes = size * count
             inside = _in_bounds(h, c, space, address, nbytes)
             if not inside or (space != o.GLOBAL and not extent[0] <= address <= extent[1] - nbytes):
-                _report(h, K_BOUNDS, where, o.NOBODY, address, thread, o.NOBODY, o.ZERO, o.ZERO,
-                        nbytes, space)  # fmt: skip
+                _report(h, K_BOUNDS, where, address, thread, nbytes, space)
             if inside and address & (nbytes - 1):
-                _report(h, K_ALIGN, where, o.NOBODY, address, thread, o.NOBODY, o.ZERO, o.ZERO,
-                        nbytes, space)  # fmt: skip
+                _report(h, K_ALIGN, where, address, thread, nbytes, space)
             elif inside:
                 good |= 1 << lane
                 _lane(h, c, s, thread, memory, base, address, values + lane * size, where, size,
@@ -413,8 +408,8 @@ def _entries(stamp: int) -> tuple[Any, Any]:
                 if not meeting[0]:
                     meeting[0], meeting[1] = where + 1, thread
                 elif meeting[0] != where + 1:
-                    _report(h, K_BARRIER, where, meeting[0] - 1, o.ZERO, thread, meeting[1], o.ZERO,
-                            o.ZERO, o.ONE, o.ZERO)  # fmt: skip
+                    at, whom = meeting[0] - 1, meeting[1]
+                    _report(h, K_BARRIER, where, o.ZERO, thread, o.ONE, o.ZERO, at, whom)
             for other in range(warps):
                 joins[other] = max(joins[other], epochs[other])
         else:

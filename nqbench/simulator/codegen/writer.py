@@ -90,7 +90,8 @@ class KernelWriter:
     """Whether accesses and barriers call the watcher (the checked mode)."""
     retried: set[ptx.Instruction] = field(default_factory=set)
     awaited: set[ptx.Instruction] = field(default_factory=set)
-    """In the checked mode: see ``waiting.waits``."""
+    flags: set[ptx.Instruction] = field(default_factory=set)
+    """In the checked mode: see ``waiting.waits`` and ``flags``."""
     assembled: Assembled = field(default_factory=Assembled)
     """Which accesses are counted as one, and which not at all."""
     outlines: bool = False
