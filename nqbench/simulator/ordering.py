@@ -105,14 +105,12 @@ def _slot(h: Any, c: Any, w: Any) -> Any:
         warps = h[WARPS]
         epochs = ints(h, EPOCHS, slot * warps * warps)
         epochs[: warps * warps] = 0
-        for warp in range(warps):
-            epochs[warp * warps + warp] = 1
+        epochs[: warps * warps : warps + 1] = 1
         ints(h, JOINS, slot * BARRIERS * warps)[: BARRIERS * warps] = 0
         lanes = ints(h, LANES, slot * warps * 2048)
         lanes[: warps * 2048] = 0
         for matrix in range(2 * warps):
-            for lane in range(32):
-                lanes[matrix * 1024 + 33 * lane] = 1
+            lanes[matrix * 1024 : (matrix + 1) * 1024 : 33] = 1
         nbytes = c[C_SHARED_BYTES]
         octets(h[KNOWN] + slot * nbytes)[:nbytes] = 0
         nbytes = warps * 32 * h[LOCAL_BYTES]
@@ -317,15 +315,11 @@ def note(h: Any, s: Sight, cells: Any, cell: int, role: int, thread: int, where:
 
 @compiled
 def join(clocks: Any, lanes: int) -> None:
-    """These lanes now know what each of them knew."""
+    """These lanes now know what each of them knew; their own clocks go on."""
     for of in range(32):
         latest = 0
         for lane in range(32):
-            if lanes >> lane & 1:
-                latest = max(latest, clocks[lane * 32 + of])
+            latest = max(latest, clocks[lane * 32 + of] * (lanes >> lane & 1))
         for lane in range(32):
             if lanes >> lane & 1:
-                clocks[lane * 32 + of] = latest
-    for lane in range(32):
-        if lanes >> lane & 1:
-            clocks[33 * lane] += 1
+                clocks[lane * 32 + of] = latest + (lane == of)

@@ -128,8 +128,7 @@ def _translated(
         assemble(k.assembled, blocks, placed)
     k.outlines, k.watched = outlines(blocks), watched
     if watched:
-        k.retried, k.awaited = waiting.waits(blocks)
-        k.flags = waiting.flags(blocks, kernel.variables, k.awaited)
+        k.retried, k.awaited, k.flags = waiting.waits(blocks, kernel.variables)
     barriers = WarpFunction(k, blocks).run()
     release(module, layout, barriers, watched)
     parts = {

@@ -146,10 +146,9 @@ def _written(
 
 @o.inlined
 def _in_bounds(h: Any, c: Any, space: int, address: int, nbytes: int) -> Any:
-    if space == o.SHARED:
-        return 0 <= address <= c[o.C_SHARED_BYTES] - nbytes
-    if space == o.LOCAL:
-        return 0 <= address <= h[o.LOCAL_BYTES] - nbytes
+    if space != o.GLOBAL:
+        end = c[o.C_SHARED_BYTES] if space == o.SHARED else h[o.LOCAL_BYTES]
+        return 0 <= address <= end - nbytes
     inside = address - GLOBAL_BASE
     page = inside >> PAGE_BITS
     if page < 0 or page >= c[C_PAGES]:
@@ -205,8 +204,7 @@ def _finish(h: Any, c: Any, s: o.Sight, thread: int, before: int) -> None:
     for n in range(pending[1]):
         copy, to = 2 + 4 * n, 2 + 4 * kept
         if pending[copy + 2] >= before:
-            for field in range(4):
-                pending[to + field] = pending[copy + field]
+            pending[to : to + 4] = pending[copy : copy + 4]
             kept += 1
             continue
         for offset in range(pending[copy], pending[copy] + pending[copy + 1]):

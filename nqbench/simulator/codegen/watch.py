@@ -13,7 +13,7 @@ from nqbench.simulator.codegen.writer import KernelWriter
 from nqbench.simulator.ir import I32, I64, NULL, Function, Value, const, vector
 from nqbench.simulator.layout import CACHE_LINE, Context, Warp
 from nqbench.simulator.ptx import Instruction, Memory
-from nqbench.simulator.waiting import changes
+from nqbench.simulator.waiting import STRONG, changes
 
 ACCESS, BARRIER = "sim_watch_access", "sim_watch_barrier"
 SPACES = ("shared", "local", "global")
@@ -100,7 +100,6 @@ MAX_PENDING: Final = 32
 PENDING: Final = 2 + 4 * MAX_PENDING
 """Numbers about a thread's copies: groups, copies; of each offset, bytes, group, instruction."""
 NOWHERE = const(I64, -1)
-STRONG = frozenset({"relaxed", "acquire", "release", "mmio"})
 
 
 def what_of(k: KernelWriter, i: Instruction, space: str) -> int:
