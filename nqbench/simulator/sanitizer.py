@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from math import prod
 from typing import Any, Final
@@ -93,11 +94,9 @@ class LaunchWatch:
     def _global_cells(self, per_cell: int) -> NDArray[np.int32]:
         """Kernels of a program may differ in the size of a cell: each has its own."""
         count = len(self.memory.data) >> self.global_shift
-        try:
+        with suppress(MemoryError):
             if count <= MAX_CELLS:
                 return np.zeros(count * per_cell, np.int32)
-        except MemoryError:
-            pass
         raise DeviceError(
             f"the plan's buffers take {len(self.memory.data):,} bytes: too many for the checked"
             " mode and this computer's memory; check a smaller problem"

@@ -97,9 +97,8 @@ def _read(
     needs = o.BEFORE if retried else o.BOTH
     for role in (o.WRITER, o.UPDATER):
         at, warp = cell + role, (thread - h[o.FIRST]) >> 5
-        if retried and role == o.UPDATER:
-            continue
-        if o.ordered(h, s, cells, cell, role, thread, space, needs):
+        both_atomic = retried and role == o.UPDATER
+        if both_atomic or o.ordered(h, s, cells, cell, role, thread, space, needs):
             continue
         if strong and role == o.UPDATER and not o.handed(h, s, cells, at, thread, o.AWAITED):
             continue
@@ -267,9 +266,7 @@ def _lane(
         for e in range(units):
             at = offset + e * unit
             if _uninitialised(known, at, unit, space == o.LOCAL):
-                gone = o.ZERO
-                if space == o.SHARED:
-                    gone = o.longs(h, o.MEETINGS, 3 * s.slot * BARRIERS)[2]
+                gone = o.longs(h, o.MEETINGS, 3 * s.slot * BARRIERS)[2] * (space == o.SHARED)
                 _report(h, K_INIT, where, base + at, thread, size, space, old=gone)
     if space == o.SHARED and h[o.PENDING]:
         _unfinished(h, s.slot, known, offset, nbytes, thread, where, size)
