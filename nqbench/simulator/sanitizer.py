@@ -143,7 +143,7 @@ class LaunchWatch:
             inside = repr(found.buffer) if names else "another one"
             return replace(found, message=f"{near}, and inside {inside}")
         if why := unfenced % 4:
-            fence = "__threadfence_block()" if unfenced > why else "__threadfence()"
+            fence = "__threadfence()" if unfenced > why else "__threadfence_block()"
             found = replace(found, message=_FENCES_MISSING[why - 1].format(fence))
         known = [] if kind < 4 or kind > 7 or i.opcode in ATOMICS else [old, new][kind == 5 :]
         return replace(found, values=tuple(_value(one, found.dtype, size) for one in known))

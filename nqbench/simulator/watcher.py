@@ -42,6 +42,7 @@ def _report(
         at = row * FOUND_END
         if rows[at] == kind and rows[at + 1] == where and rows[at + 2] == other_where:
             rows[at + 3] += 1
+            rows[at + 10] |= space & watch.FAR
             return
     if count == watch.MAX_FOUND:
         return
@@ -81,8 +82,8 @@ def _race(
         space += watch.UNSEEN
     elif o.handed(h, s, cells, at, thread, o.NONE):
         space += watch.UNFENCED
-    if middle == o.block_of(h, other) == o.block_of(h, thread):
-        space += watch.WITHIN
+    if not middle == o.block_of(h, other) == o.block_of(h, thread):
+        space += watch.FAR
     _report(h, kind, where, address, thread, size, space, other_where, other, old, new)
 
 

@@ -82,9 +82,9 @@ KINDS: Final = (
 )  # fmt: skip
 """What can be found, from number 1 on: its name, and what the two threads of a race do."""
 
-UNFENCED, UNSEEN, WITHIN = 4, 8, 16
+UNFENCED, UNSEEN, FAR = 4, 8, 16
 """Added to the space of a race that an atomic would order, but for a fence before or after it; and
-if both threads, and who handed it on, are of one block."""
+to that of any between blocks."""
 MAX_FOUND: Final = 512
 MAX_MISSES: Final = 1000
 """Of searches among all blocks: with so many races, one more is none that matters."""

@@ -1,6 +1,7 @@
 // Kernels with one mistake each, and their right twins. A line that is wrong says "bad:" and the kind
-// of mistake; where two lines race, one of them does. Every kernel runs with 2 blocks of 96 threads;
-// `out` are 192 words of zeros, `raw` 192 words that nothing was written to.
+// of mistake; where two lines race, one of them does, and "no ... after" it or before it if nothing but
+// that fence is missing. Every kernel runs with 2 blocks of 96 threads; `out` are 192 words of zeros,
+// `raw` 192 words that nothing was written to.
 #define K extern "C" __global__ void
 #define T threadIdx.x
 #define ZERO static_cast<int>(blockIdx.y)  // which the compiler does not know
@@ -230,7 +231,7 @@ K told_by_a_flag_without_a_fence(int* out, int*) {
     if (T == 0) flag = 0;
     __syncthreads();
     if (T < 32) {
-        s[T] = T;  // bad: race
+        s[T] = T;  // bad: race, no __threadfence_block() after
         __syncwarp();
         if (T == 0) atomicExch(&flag, 1);
     } else if (T < 64) {
@@ -260,7 +261,7 @@ K asked_by_every_lane_without_a_fence(int* out, int*) {
     if (T == 0) flag = 0;
     __syncthreads();
     if (T < 32) {
-        s[T] = T;  // bad: race
+        s[T] = T;  // bad: race, no __threadfence_block() after
         __syncwarp();
         if (T == 0) atomicExch(&flag, 1);
     } else {
@@ -384,7 +385,7 @@ K last_block_writes(int* out, int*) {
 }
 K last_block_without_a_fence(int* out, int* raw) {
     __shared__ int last;
-    raw[blockIdx.x * 96 + T] = T;  // bad: race
+    raw[blockIdx.x * 96 + T] = T;  // bad: race, no __threadfence() after
     __syncthreads();
     if (T == 0) last = atomicAdd(&out[0], 1) == 1;
     __syncthreads();
@@ -450,7 +451,7 @@ K flag(int* out, int*) {
 K flag_without_a_fence(int* out, int*) {
     if (T) return;
     if (blockIdx.x == 0) {
-        out[1] = 5 + ZERO;  // bad: race
+        out[1] = 5 + ZERO;  // bad: race, no __threadfence() after
         atomicExch(&out[0], 1);
     } else {
         while (atomicAdd(&out[0], 0) == 0) {}
@@ -461,7 +462,7 @@ K flag_without_a_fence(int* out, int*) {
 K flag_fenced_in_its_block(int* out, int*) {
     if (T) return;
     if (blockIdx.x == 0) {
-        out[1] = 5 + ZERO;  // bad: race
+        out[1] = 5 + ZERO;  // bad: race, no __threadfence() after
         __threadfence_block();
         atomicExch(&out[0], 1);
     } else {
@@ -514,14 +515,14 @@ K flag_read_without_a_fence(int* out, int*) {
         *flag = 1;
     } else {
         while (*flag == 0) {}
-        out[2] = out[1];  // bad: race
+        out[2] = out[1];  // bad: race, no __threadfence() before
     }
 }
 K locked_without_a_fence(int* out, int*) {  // after the lock; the fence before it is too early
     if (T) return;
     __threadfence();
     while (atomicCAS(&out[0], 0, 1)) {}
-    out[1] = out[1] + 1;  // bad: race
+    out[1] = out[1] + 1;  // bad: race, no __threadfence() before
     __threadfence();
     atomicExch(&out[0], 0);
 }
@@ -536,7 +537,7 @@ K taken_by_a_lane_without_a_fence(int* out, int* raw) {  // for its warp
             while (atomicAdd(&out[0], 0) == 0) {}
         }
         __syncwarp();
-        out[96 + T] = raw[T];  // bad: race
+        out[96 + T] = raw[T];  // bad: race, no __threadfence() before
     }
 }
 K taken_by_a_lane(int* out, int* raw) {
@@ -592,7 +593,7 @@ K lock_acquired_in_its_block(int* out, int*) {
     int taken = 1;
     while (taken)
         asm volatile("atom.acquire.cta.global.cas.b32 %0, [%1], 0, 1;" : "=r"(taken) : "l"(out) : "memory");
-    out[1] = out[1] + 1;  // bad: race
+    out[1] = out[1] + 1;  // bad: race, no __threadfence() before
     asm volatile("st.release.gpu.global.b32 [%0], 0;" ::"l"(out) : "memory");
 }
 K flag_for_a_warp(int* out, int*) {  // of the same block
@@ -937,7 +938,7 @@ K passed_on_but_not_seen(int* out, int* raw) {
         GIVE(1);
     } else if (blockIdx.x == 0 && T == 64) {
         while (atomicAdd(&out[1], 0) == 0) {}
-        out[2] = raw[0];  // bad: race
+        out[2] = raw[0];  // bad: race, no __threadfence() before
     }
 }
 
@@ -958,7 +959,7 @@ K last_block_of_volatiles_without_a_fence(int* out, int* raw) {
     __shared__ int last;
     volatile int* sums = raw;
     if (T == 0) {
-        sums[blockIdx.x] = 5 + blockIdx.x;  // bad: race
+        sums[blockIdx.x] = 5 + blockIdx.x;  // bad: race, no __threadfence() after
         last = atomicAdd(&out[0], 1) == 1;
     }
     __syncthreads();
@@ -981,7 +982,7 @@ K volatile_data_without_a_fence(int* out, int*) {
     volatile int *flag = out, *data = out + 1;
     if (T) return;
     if (blockIdx.x == 0) {
-        *data = 5 + ZERO;  // bad: race
+        *data = 5 + ZERO;  // bad: race, no __threadfence() after
         *flag = 1;
     } else {
         while (*flag == 0) {}
@@ -998,7 +999,7 @@ K volatile_data_read_without_a_fence(int* out, int*) {
         *flag = 1;
     } else {
         while (*flag == 0) {}
-        out[2] = *data;  // bad: race
+        out[2] = *data;  // bad: race, no __threadfence() before
     }
 }
 K relaxed_read_without_a_fence(int* out, int*) {
@@ -1009,7 +1010,7 @@ K relaxed_read_without_a_fence(int* out, int*) {
         asm volatile("st.release.gpu.global.b32 [%0], 1;" ::"l"(out) : "memory");
     } else {
         while (!seen) RELAXED(seen, out);
-        RELAXED(data, out + 1);  // bad: race
+        RELAXED(data, out + 1);  // bad: race, no __threadfence() before
         out[2] = data;
     }
 }
@@ -1028,7 +1029,7 @@ K relaxed_read_after_an_acquire(int* out, int*) {
 K asked_for_data_without_a_fence(int* out, int*) {
     if (T) return;
     if (blockIdx.x == 0) {
-        out[1] = 5 + ZERO;  // bad: race
+        out[1] = 5 + ZERO;  // bad: race, no __threadfence() after
         atomicExch(&out[0], 1);
     } else {
         while (atomicAdd(&out[0], 0) == 0) {}
@@ -1039,7 +1040,7 @@ K asked_for_data_without_a_fence(int* out, int*) {
 K exchanged_data_without_a_fence(int* out, int*) {
     if (T) return;
     if (blockIdx.x == 0) {
-        atomicExch(&out[1], 5 + ZERO);  // bad: race
+        atomicExch(&out[1], 5 + ZERO);  // bad: race, no __threadfence() after
         atomicExch(&out[0], 1);
     } else {
         while (atomicAdd(&out[0], 0) == 0) {}
@@ -1060,7 +1061,7 @@ K locked_volatile_without_a_fence(int* out, int*) {
     volatile int* count = out + 1;
     if (T) return;
     while (atomicCAS(&out[0], 0, 1)) {}
-    *count = *count + 1;  // bad: race
+    *count = *count + 1;  // bad: race, no __threadfence() after
     atomicExch(&out[0], 0);
 }
 // Decoupled look-back over 12 parts: a part's sum, then 1; its prefix, then 2.
@@ -1083,8 +1084,8 @@ K locked_volatile_without_a_fence(int* out, int*) {
     state[part] = 2;                                                       \
     out[96 + part] = before
 K look_back(int* out, int* raw) { LOOK_BACK(__threadfence(), __threadfence()); }
-K look_back_without_a_fence(int* out, int* raw) { LOOK_BACK(, __threadfence()); }  // bad: race
-K look_back_read_without_a_fence(int* out, int* raw) { LOOK_BACK(__threadfence(), ); }  // bad: race
+K look_back_without_a_fence(int* out, int* raw) { LOOK_BACK(, __threadfence()); }  // bad: race, no __threadfence() after
+K look_back_read_without_a_fence(int* out, int* raw) { LOOK_BACK(__threadfence(), ); }  // bad: race, no __threadfence() before
 K look_back_in_one_word(int* out, int*) {  // state and sum together: no fence is needed
     volatile int* parts = out;
     if (T % 16) return;
@@ -1158,7 +1159,7 @@ K sets_joined(int* out, int*) {  // union-find, whose paths are shortened by rel
 K flag_for_a_warp_without_a_fence(int* out, int*) {
     int* mine = out + 96 * blockIdx.x;
     if (T == 0) {
-        mine[1] = 5 + ZERO;  // bad: race
+        mine[1] = 5 + ZERO;  // bad: race, no __threadfence_block() after
         atomicExch(&mine[0], 1);
     } else if (T == 32) {
         while (atomicAdd(&mine[0], 0) == 0) {}
@@ -1175,7 +1176,7 @@ K flag_for_a_warp_read_without_a_fence(int* out, int*) {
         *flag = 1;
     } else if (T == 32) {
         while (*flag == 0) {}
-        mine[2] = mine[1];  // bad: race
+        mine[2] = mine[1];  // bad: race, no __threadfence_block() before
     }
 }
 K relaxed_in_its_block(int* out, int*) {
@@ -1192,7 +1193,7 @@ K relaxed_in_its_block(int* out, int*) {
 K relaxed_in_its_block_without_a_fence(int* out, int*) {
     int* mine = out + 96 * blockIdx.x;
     if (T == 0) {
-        mine[1] = 5 + ZERO;  // bad: race
+        mine[1] = 5 + ZERO;  // bad: race, no __threadfence_block() after
         asm volatile("st.relaxed.cta.b32 [%0], 1;" ::"l"(mine) : "memory");
     } else if (T == 32) {
         while (!seen(mine)) {}
@@ -1233,7 +1234,7 @@ K volatile_flag_in_its_block_without_a_fence(int* out, int*) {
     if (T == 0) flag = 0;
     __syncthreads();
     if (T < 32) {
-        s[T] = T;  // bad: race
+        s[T] = T;  // bad: race, no __threadfence_block() after
         __syncwarp();
         if (T == 0) flag = 1;
     } else {
@@ -1254,7 +1255,7 @@ K volatile_flag_in_its_block_read_without_a_fence(int* out, int*) {
         if (T == 0) flag = 1;
     } else {
         while (flag == 0) {}
-        out[blockIdx.x * 96 + T] = s[T % 32];  // bad: race
+        out[blockIdx.x * 96 + T] = s[T % 32];  // bad: race, no __threadfence_block() before
     }
 }
 K locked_in_its_block(int* out, int*) {
@@ -1277,7 +1278,7 @@ K locked_in_its_block_without_a_fence(int* out, int*) {  // after the lock
     __syncthreads();
     if (T % 32 == 0) {
         while (atomicCAS(&lock, 0, 1)) {}
-        count = count + 1;  // bad: race
+        count = count + 1;  // bad: race, no __threadfence_block() before
         FENCE;
         atomicExch(&lock, 0);
     }
@@ -1291,7 +1292,7 @@ K given_back_without_a_fence(int* out, int*) {
     if (T % 32 == 0) {
         while (atomicCAS(&lock, 0, 1)) {}
         FENCE;
-        count = count + 1;  // bad: race
+        count = count + 1;  // bad: race, no __threadfence_block() after
         atomicExch(&lock, 0);
     }
     __syncthreads();
@@ -1313,7 +1314,7 @@ K last_warp_without_a_fence(int* out, int*) {
     if (T == 0) arrived = 0;
     __syncthreads();
     if (T % 32) return;
-    sums[T / 32] = T;  // bad: race
+    sums[T / 32] = T;  // bad: race, no __threadfence_block() after
     if (atomicAdd(&arrived, 1) != 2) return;
     FENCE;
     out[blockIdx.x] = sums[0] + sums[1] + sums[2];  // bad: race
@@ -1326,7 +1327,7 @@ K last_warp_reads_without_a_fence(int* out, int*) {
     sums[T / 32] = T;  // bad: race
     FENCE;
     if (atomicAdd(&arrived, 1) != 2) return;
-    out[blockIdx.x] = sums[0] + sums[1] + sums[2];  // bad: race
+    out[blockIdx.x] = sums[0] + sums[1] + sums[2];  // bad: race, no __threadfence_block() before
 }
 K flag_after_a_barrier(int* out, int*) {  // of the two warps that write
     __shared__ int flag, s[64];
@@ -1348,7 +1349,7 @@ K flag_after_a_barrier_without_a_fence(int* out, int*) {
     if (T == 0) flag = 0;
     __syncthreads();
     if (T < 64) {
-        s[T] = T;  // bad: race
+        s[T] = T;  // bad: race, no __threadfence_block() after
         asm volatile("bar.sync 1, 64;" ::: "memory");
         if (T == 0) atomicExch(&flag, 1);
     } else {
@@ -1389,7 +1390,7 @@ K read_by_a_lane_without_a_fence(int* out, int*) {  // for its warp
             while (atomicAdd(&flag, 0) == 0) {}
         }
         __syncwarp();
-        out[blockIdx.x * 96 + T] = s[T % 32];  // bad: race
+        out[blockIdx.x * 96 + T] = s[T % 32];  // bad: race, no __threadfence_block() before
     }
 }
 K read_by_a_lane(int* out, int*) {
@@ -1429,7 +1430,7 @@ K read_by_a_lane(int* out, int*) {
             atomicExch(&full, 0);                       \
         }
 K filled_in_turns(int* out, int*) { TURNS(FENCE) }
-K filled_again_without_a_fence(int* out, int*) { TURNS() }  // bad: race
+K filled_again_without_a_fence(int* out, int*) { TURNS() }  // bad: race, no __threadfence_block() after
 #define RELAYED(give, take)                      \
     __shared__ int flags[2], s;                  \
     if (T < 2) flags[T] = 0;                     \
@@ -1449,7 +1450,7 @@ K filled_again_without_a_fence(int* out, int*) { TURNS() }  // bad: race
     }
 K relayed(int* out, int*) { RELAYED(FENCE, FENCE) }
 K relayed_without_a_fence(int* out, int*) { RELAYED(, FENCE) }  // bad: race
-K relayed_but_not_seen(int* out, int*) { RELAYED(FENCE, ) }  // bad: race
+K relayed_but_not_seen(int* out, int*) { RELAYED(FENCE, ) }  // bad: race, no __threadfence_block() before
 K in_a_letter_box(int* out, int*) {  // the word itself: no fence is needed
     __shared__ int box;
     if (T == 0) box = 0;
