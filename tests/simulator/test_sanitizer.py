@@ -75,11 +75,12 @@ def test_every_mistake_is_found_at_its_line_and_nothing_else(entry: str) -> None
         assert (NOTHING in said) == (missing == "")
 
 
+SOME = ["write_after_read", "sums", "last_one", "last_block", "locked", "told_by_a_flag", "relayed"]
+
+
 @pytest.mark.parametrize("order", ["reverse", "greedy"])
 @pytest.mark.parametrize(
-    "entry",
-    ["write_after_read", "sums", "last_one", "last_block", "locked", "told_by_a_flag", "relayed"]
-    + ["told_by_a_flag_without_a_fence", "filled_again_without_a_fence"],
+    "entry", [*SOME, "last_warp_without_a_fence", "filled_again_without_a_fence"]
 )
 def test_a_race_is_found_in_any_order_of_warps(entry: str, order: str) -> None:
     assert {f.kind for f in findings(entry, order)} == {PLANTED[entry][0]} - {""}
