@@ -1,7 +1,6 @@
 // Kernels with one mistake each, and their right twins. A line that is wrong says "bad:" and the kind
-// of mistake; where two lines race, one of them does, and "no ... after" it or before it if nothing but
-// that fence is missing. Every kernel runs with 2 blocks of 96 threads; `out` are 192 words of zeros,
-// `raw` 192 words that nothing was written to.
+// of mistake, and "no ... after" or before it if just a fence is missing; of two that race, one does so.
+// Every kernel runs with 2 blocks of 96 threads; `out` are 192 zeros, `raw` 192 words nobody wrote to.
 #define K extern "C" __global__ void
 #define T threadIdx.x
 #define ZERO static_cast<int>(blockIdx.y)  // which the compiler does not know
