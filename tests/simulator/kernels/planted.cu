@@ -1479,3 +1479,63 @@ K phases(int* out, int*) {  // of an mbarrier
                      : "memory");
     out[blockIdx.x * 96 + T] = s[95 - T];
 }
+K flag_before_the_fence(int* out, int*) {
+    int* mine = out + 96 * blockIdx.x;
+    if (T == 0) {
+        mine[1] = 5 + ZERO;  // bad: race, no __threadfence_block() after
+        atomicExch(&mine[0], 1);
+        FENCE;
+    } else if (T == 32) {
+        while (atomicAdd(&mine[0], 0) == 0) {}
+        FENCE;
+        mine[2] = mine[1];  // bad: race
+    }
+}
+K given_back_by_a_store(int* out, int*) {
+    __shared__ int lock, count;
+    if (T == 0) lock = count = 0;
+    __syncthreads();
+    if (T % 32 == 0) {
+        while (atomicCAS(&lock, 0, 1)) {}
+        FENCE;
+        count = count + 1;
+        FENCE;
+        *const_cast<volatile int*>(&lock) = 0;
+    }
+    __syncthreads();
+    out[blockIdx.x * 96 + T] = count;
+}
+K queue_of_four(int* out, int*) {  // from a warp to another
+    __shared__ int words[4];
+    __shared__ volatile int head, tail;
+    if (T == 0) head = tail = 0;
+    __syncthreads();
+    for (int i = 0; i < 12 && T % 64 == 0; ++i)
+        if (T == 0) {
+            while (head - tail == 4) {}
+            FENCE;
+            words[i % 4] = i;
+            FENCE;
+            head = i + 1;
+        } else {
+            while (head == i) {}
+            FENCE;
+            out[96 * blockIdx.x + i] = words[i % 4];
+            FENCE;
+            tail = i + 1;
+        }
+}
+K in_step_beside_a_flag(int* out, int*) {
+    __shared__ volatile int flag, v[32];
+    if (T == 0) flag = 0;
+    __syncthreads();
+    if (T < 32) {
+        v[T] = T;
+        __syncwarp();
+        v[T] += v[T ^ 1];  // bad: race
+        if (T == 0) flag = 1;
+    } else {
+        while (flag == 0) {}
+    }
+    out[blockIdx.x * 96 + T] = flag;
+}
