@@ -92,7 +92,6 @@ template <Middle C>
 __global__ void __launch_bounds__(kQuarterThreads)
     quarters(const unsigned* sets, unsigned outer, unsigned count, Span* spans, Quarter* boards,
              Bits* bits, Columns* columns) {
-    constexpr bool kSame = C.outer() == C.inner();
     const unsigned number = (blockIdx.x * kQuarterThreads + threadIdx.x) / kWarp;
     const unsigned lane = lane_number();
     if (number >= count) return;
@@ -103,7 +102,7 @@ __global__ void __launch_bounds__(kQuarterThreads)
         above ? list_quarters<C, C.outer()>(sets[number], boards + begin, bits + begin)
               : list_quarters<C, C.inner()>(sets[number], boards + begin, bits + begin);
     if (lane == 0) spans[sets[number]] = {begin, begin + found};
-    for (unsigned i = lane; (kSame || !above) && i - lane < found; i += kWarp) {
+    for (unsigned i = lane; (C.outer() == C.inner() || !above) && i - lane < found; i += kWarp) {
         const Quarter own = i < found ? boards[begin + i] : Quarter{0, 0};
         const unsigned rising = own.x % (1u << kCrossed) >> C.inner();
         const unsigned falling = (own.y & C.board()) << C.outer();
@@ -145,7 +144,9 @@ template <Middle C> struct Lister {
                          Half falling = 0, unsigned crossed = kOuter + kNowhere) {
         unsigned open = left & ~(rising | unsigned(falling >> Row));
         if constexpr (Row < 2) open &= begin[Row];
-        for (; open != 0; open &= open - 1) {
+        // One column: no loop. Of twelve loops in each other ptxas 13.0 makes wrong code.
+        constexpr bool kOne = Row < 2 || Row + 1 == C.half();
+        for (; open != 0; open &= kOne ? 0 : open - 1) {
             const unsigned queen = open & -open, up = rising | queen;
             const Half down = falling | Half(queen) << Row;
             const bool first = crossed == kOuter + kNowhere && (queen & kMiddle<C>);

@@ -189,14 +189,13 @@ __global__ void __launch_bounds__(kJoinThreads, 1024 / kJoinThreads)
          const Half* ordered, const Half* masks, const Half* tops, const Pair* pairs,
          const unsigned* spilled, const unsigned* queens, Half* answer) {
     __shared__ unsigned words[kJoinThreads * kTogether * kMostBlocks<C>];
-    const Ordered all{ordered, masks, tops};
     for (;;) {
         const unsigned number = any_of_warp(lane_number() ? 0 : atomicAdd(counts + kJoined, 1));
         if (number >= (groups << cuts) * parts) return;
         const Pair pair = pairs[number / parts];
         if (pair.size[0] == 0 || pair.size[1] == 0 || spilled[1 + first + pair.group]) continue;
-        const Half found =
-            warp_sum(join_part<C, kMostBlocks<C>>(all, pair, number % parts, parts, words));
+        const Half found = warp_sum(join_part<C, kMostBlocks<C>>({ordered, masks, tops}, pair,
+                                                                 number % parts, parts, words));
         if (lane_number() == 0 && found != 0)
             atomicAdd(answer, found * (queens[first + pair.group] / 256));
     }

@@ -31,10 +31,10 @@ MAX_N: Final = 24
 """Beyond, the words of a quarter board and a tile's mask have no room."""
 
 _WARP, _WORD, _QUARTER_THREADS = 32, 8, 128  # kWarp, bytes of a half, kQuarterThreads
+_COUNTS, _PAIR_WORDS = 3, 6  # kCounts, of a Pair
 _JOIN_THREADS, _JOIN_BLOCKS = 128, 8  # kJoinThreads, and blocks of a multiprocessor that fit
 _PART: Final = 1536
 """Halves of the longest list of a cell to each of its parts that warps join."""
-_COUNTS, _PAIR_WORDS = 3, 6  # kCounts, of a Pair
 _ARENA: Final = {"cuda": 1 << 30, "sim": 1 << 20}
 """Halves of a batch as they are listed, by kind of device: 8 GB (48 GB where only so all blocks
 have many groups), and as much for those that are ordered."""
@@ -140,18 +140,18 @@ def make_plan(
     numbers = derived(levels, device)
     n, symmetry = number(levels, "n"), cast(Symmetry, levels["symmetry"])
     found = groups_of.groups(n, symmetry) if some is None else some
-    batches = -(-len(found) // int(numbers["batch"]))
-    batch, room = -(-len(found) // max(1, batches)), int(numbers["room"])
+    full, room = min(len(found), int(numbers["batch"])), int(numbers["room"])
+    batch = -(-len(found) // -(-len(found) // full))  # all of about one size
     # The sets of columns of each batch, and of the sides of its groups their numbers among these.
     spans = [found[first : first + batch, :2].ravel() for first in range(0, len(found), batch)]
     sides = [np.unique(span, return_inverse=True) for span in spans]
-    most = max(len(sets) for sets, _ in sides)
+    most = max(len(sets) for sets, _ in sides) if n % 2 else 2 * full
     # A queen of the middle row leaves a quarter of a list; a cut puts about a third of the halves
     # into two cells. Each list begins at a multiple of 32 tiles where it is ordered.
-    halves = (3 * batch // 2 + 1 if n % 2 else 2 * batch) * room
+    halves = (3 * full // 2 + 1 if n % 2 else 2 * full) * room
     cuts = number(levels, "split")
-    tiles = -(-halves * (1 + cuts) // _WARP**2) * _WARP + 2 * (batch << cuts) * _WARP
-    numbers |= {"batch": batch, "lists": most, "tiles": tiles, "cuts": cuts}
+    tiles = -(-halves * (1 + cuts) // _WARP**2) * _WARP + 2 * (full << cuts) * _WARP
+    numbers |= {"batch": full, "lists": most, "tiles": tiles, "cuts": cuts}
     return MultiLaunchPlan(
         _kernels(levels, numbers, device.multiprocessors),
         (*_inputs(n, found, sides), *_work_space(levels, numbers, len(found))),
@@ -162,15 +162,9 @@ def make_plan(
     )
 
 
-def _rows(n: int) -> tuple[int, int]:
-    """Rows of the quarters at the border and at the middle."""
-    half = n // 2
-    return half // 2, half - half // 2
-
-
 def _quarters(n: int) -> tuple[int, ...]:
-    """Rows of the quarters that have lists of their own."""
-    return tuple(dict.fromkeys(_rows(n)))
+    """Rows of the quarters at the border, and of those at the middle if they have more."""
+    return tuple(dict.fromkeys((n // 4, n // 2 - n // 4)))
 
 
 def _inputs(n: int, found: Groups, sides: list[Any]) -> list[Buffer]:
@@ -179,7 +173,7 @@ def _inputs(n: int, found: Groups, sides: list[Any]) -> list[Buffer]:
         "sets": sets.astype(np.uint32),
         "list_of": numbers.astype(np.uint32),
         "queens": (found[:, 2] | found[:, 3] << 8).astype(np.uint32),
-        "picks": groups_of.subsets(n // 2, _rows(n)[0]),
+        "picks": groups_of.subsets(n // 2, _quarters(n)[0]),
         "quarter_sets": np.concatenate([groups_of.subsets(n, rows) for rows in _quarters(n)]),
     }
     return [Buffer(name, "uint32", words.size, data=words) for name, words in data.items()]
@@ -242,7 +236,7 @@ def _kernels(
         ),
         "list": kernel(
             *("list", int(numbers["lists"]), 128 if n < 21 else 512),  # Middle::list_threads
-            *("sets", "picks", np.uint32(comb(n // 2, _rows(n)[0])), "spans", "boards", "bits"),
+            *("sets", "picks", np.uint32(comb(n // 2, _quarters(n)[0])), "spans", "boards", "bits"),
             *("columns", first, count, room, "halves", "sizes", "useful", "counts"),
         ),
         "order": kernel(
