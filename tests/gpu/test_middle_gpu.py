@@ -105,7 +105,7 @@ def test_large_buffers_serve_the_next_plan(
     for _ in range(2):
         with device.prepare(plan) as prepared:
             prepared.launch()
-            place = prepared.memory.allocations["halves"]  # type: ignore[attr-defined]
+            place = prepared.memory.allocations["halves"]
             found.append((int(place), int(prepared.fetch()["answer"][0])))
     assert found[0] == found[1]
     device.spare.clear()
