@@ -72,7 +72,7 @@ __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first,
     constexpr unsigned kAll = (2u << kTogether) - 2;
     constexpr bool kLooksUp = C.pairs == PairTest::shuffle;
     const unsigned lane = lane_number(), to = (pair.size[0] + kWarp - 1) / kWarp;
-    Tables<Blocks> tables{words, threadIdx.x / kWarp * kTogether * kMostBlocks<C> * kWarp * 4};
+    Tables<Blocks> tables{words, threadIdx.x / kWarp * kTogether * kBlocks<C> * kWarp * 4};
     __syncwarp();
     Half mask[kTogether];
 #pragma unroll
@@ -97,7 +97,7 @@ __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first,
             if constexpr (kLooksUp) found += __popc(tables.template free<Skipped>(k, places));
             else
                 for (unsigned i = begin; i < min(begin + kWarp, pair.size[1]); ++i)
-                    found += (half & lower[i] & kDiagonals) == 0;
+                    found += (half & lower[i] & kDiagonals<C>) == 0;
         };
         if (set == kAll) {
 #pragma unroll
@@ -188,14 +188,14 @@ __global__ void __launch_bounds__(kJoinThreads, 1024 / kJoinThreads)
     join(unsigned first, unsigned groups, unsigned cuts, unsigned parts, unsigned* counts,
          const Half* ordered, const Half* masks, const Half* tops, const Pair* pairs,
          const unsigned* spilled, const unsigned* queens, Half* answer) {
-    __shared__ unsigned words[kJoinThreads * kTogether * kMostBlocks<C>];
+    __shared__ unsigned words[kJoinThreads * kTogether * kBlocks<C>];
     for (;;) {
         const unsigned number = any_of_warp(lane_number() ? 0 : atomicAdd(counts + kJoined, 1));
         if (number >= (groups << cuts) * parts) return;
         const Pair pair = pairs[number / parts];
         if (pair.size[0] == 0 || pair.size[1] == 0 || spilled[1 + first + pair.group]) continue;
-        const Half found = warp_sum(join_part<C, kMostBlocks<C>>({ordered, masks, tops}, pair,
-                                                                 number % parts, parts, words));
+        const Half found = warp_sum(
+            join_part<C, kBlocks<C>>({ordered, masks, tops}, pair, number % parts, parts, words));
         if (lane_number() == 0 && found != 0)
             atomicAdd(answer, found * (queens[first + pair.group] / 256));
     }

@@ -10,11 +10,13 @@
 
 // Halves of a thread that are under way.
 template <Middle C> constexpr unsigned kAhead = C.n < 20 || C.order_threads == 1024 ? 4 : 8;
-constexpr unsigned kKey = 48, kKeyBits = 14;  // a permuted word's place in the order
-constexpr Half kDiagonals = (Half(1) << kKey) - 1;
+// First bit of a permuted word's place in the order, which is behind its diagonals, and how many it has.
+template <Middle C> constexpr unsigned kKey = C.n < 24 ? 48 : 46;
+template <Middle C> constexpr unsigned kKeyBits = kWeight - kKey<C>;
+template <Middle C> constexpr Half kDiagonals = (Half(1) << kKey<C>)-1;
 constexpr unsigned kOr = 48;  // first bit of the OR of a tile's first blocks in its mask
 template <Middle C> constexpr unsigned kOrBits = C.n < 22 ? 5 : 10;
-template <Middle C> constexpr unsigned kBinBits = C.n < 18 ? 8 : 10;
+template <Middle C> constexpr unsigned kBinBits = C.n < 18 ? 8 : C.n < 24 ? 10 : 12;
 template <Middle C> constexpr unsigned kBins = 1u << kBinBits<C>;
 
 template <Middle C> struct Permutation {
@@ -24,9 +26,9 @@ template <Middle C> struct Permutation {
     // The inverse of the Gray code is linear: a bit flips all below it.
     __device__ static Half image(unsigned place) {
         if (place == kDropped) return 0;
-        const unsigned below = place < kKeyBits ? 1u << (kKeyBits - place) : 1;
+        const unsigned below = place < kKeyBits<C> ? 1u << (kKeyBits<C> - place) : 1;
         const Half key = C.order == Order::plain ? below / 2 : below - 1;
-        return Half(1) << place | key << kKey;
+        return Half(1) << place | key << kKey<C>;
     }
     __device__ void make(const unsigned* place) {
         for (unsigned i = threadIdx.x; i < kNibbles * 16; i += C.order_threads) {
@@ -48,8 +50,7 @@ template <Middle C> struct Permutation {
 };
 
 // Blocks of five diagonals, and how far those of the high word of an ordered upper half are apart.
-template <Middle C> constexpr unsigned kMostBlocks =
-    C.pairs == PairTest::shuffle ? (2 * C.n - 2 + 4) / 5 : 1;
+template <Middle C> constexpr unsigned kBlocks = C.pairs == PairTest::words ? 1 : (2 * C.n + 2) / 5;
 template <Middle C> constexpr unsigned kStride = C.n > 22 ? 5 : 8;
 
 // An upper half as `join` looks it up: four blocks, times four, in the bytes of the low word, above the
@@ -59,7 +60,7 @@ template <Middle C> __device__ Half spread(Half half) {
     if (C.pairs == PairTest::words) return half;
     const unsigned rest = half >> 20;
     unsigned low = half >> kWeight;
-    unsigned high = kStride<C> == 5 ? rest % (1u << 28) << 2 : rest >> 20 & 3;
+    unsigned high = kStride<C> == 5 ? rest % (1u << 2 * C.n - 22) << 2 : rest >> 20 & 3;
 #pragma unroll
     for (unsigned k = 0; k < 4; ++k) {
         low |= (unsigned(half) >> 5 * k & 31) << 8 * k + 2;
@@ -76,7 +77,7 @@ struct Pair {
 template <Middle C> struct Orderer {
     static constexpr unsigned kBuckets = 1u << C.bucket_bits;
     static constexpr unsigned kStep = kAhead<C> * C.order_threads;  // words under way in a block
-    static_assert(C.bucket_bits + kBinBits<C> <= kKeyBits && kBins<C> % C.order_threads == 0);
+    static_assert(C.bucket_bits + kBinBits<C> <= kKeyBits<C> && kBins<C> % C.order_threads == 0);
     Ranking<C, C.order_threads> ranking;
     Permutation<C> permute;
     Members<C> sides[2];
@@ -104,9 +105,8 @@ template <Middle C> struct Orderer {
     // The bits of a word's key from `first` on, as many as there are `bits`; without an order, by number.
     static __device__ unsigned part(Half word, unsigned first, unsigned bits, unsigned i,
                                     unsigned size) {
-        if (bits == 0) return 0;
         if constexpr (C.order == Order::none) return (Half(i) << bits) / size;
-        return word << (64 - kKey - kKeyBits + first) >> (64 - bits);
+        return word << (64 - kWeight + first) >> (64 - bits);
     }
     static __device__ unsigned bin(Half word, unsigned i, unsigned size) {
         return part(word, C.bucket_bits, kBinBits<C>, i, size);
@@ -173,7 +173,7 @@ template <Middle C> struct Orderer {
             const bool there = base + lane < size;
             const Half half = there ? stage[base + lane] : 0;
             to[base + lane] = lower ? half : spread<C>(half);
-            const Half common = all_of_warp(there ? half : ~Half(0)) & ((Half(1) << kOr) - 1);
+            const Half common = all_of_warp(there ? half : ~Half(0)) & kDiagonals<C>;
             const Half first = any_of_warp(unsigned(half) % (1u << kOrBits<C>));
             if (lane == 0) masks[base / kWarp] = common | first << kOr;
         }

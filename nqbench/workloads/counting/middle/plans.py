@@ -39,7 +39,7 @@ _ARENA: Final = {"cuda": 1 << 30, "sim": 1 << 20}
 """Halves of a batch as they are listed, by kind of device: 8 GB (48 GB where only so all blocks
 have many groups), and as much for those that are ordered."""
 _ORDER_BYTES: Final = 7_168
-"""Static shared memory of `order`, at most."""
+"""Static shared memory of `order`, at most; at n = 24 it has 4,096 bins in place of 1,024."""
 _LONGEST: Final[Mapping[int, int]] = {
     8: 14, 9: 16, 10: 34, 11: 44, 12: 132, 13: 170, 14: 570, 15: 688, 16: 2956, 17: 3734, 18: 17506,
     19: 21030, 20: 114142, 21: 137830, 22: 787552, 23: 984604
@@ -111,7 +111,8 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
     # Beyond 18 a list may be longer than those that were found.
     room = -(-longest(n) * (100 if n < 19 else 105) // (100 * _WARP)) * _WARP
     shape = order_shape(n)
-    staged = min(shape.staged, (device.shared_per_block_optin - _ORDER_BYTES) // _WORD - _WARP)
+    static = _ORDER_BYTES + (12 << 10 if n > 23 else 0)
+    staged = min(shape.staged, (device.shared_per_block_optin - static) // _WORD - _WARP)
     if staged < _WARP or device.shared_per_block < 48 * 1024:  # which `list` takes from n = 21 on
         raise InfeasibleError(f"{device.name} has too little shared memory for system {MIDDLE}")
     arena = _ARENA["cuda" if device.kind == "cuda" else "sim"] * (6 if n in (22, 24) else 1)
