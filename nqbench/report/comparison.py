@@ -20,7 +20,7 @@ from nqbench.analysis.wording import Difference, amount, short
 from nqbench.report import table
 from nqbench.report.exporters import exporter
 from nqbench.report.page import Bullets, Origin, Page, Paragraph
-from nqbench.report.table import Cell, Column, Source, Table, joint, slug, tabulate
+from nqbench.report.table import Body, Column, Source, Table, joint, slug, tabulate
 from nqbench.system.suggest import many
 
 MAX_EFFECTS: Final = 8
@@ -94,13 +94,7 @@ def _source(comparisons: Sequence[Comparison], command: str) -> Source:
     return joint([table.source_of(side) for side in sides], command)
 
 
-def _table(
-    findings: Findings,
-    name: str,
-    title: str,
-    made: tuple[tuple[Column, ...], tuple[tuple[Cell, ...], ...]],
-    *notes: str,
-) -> Table:
+def _table(findings: Findings, name: str, title: str, made: Body, *notes: str) -> Table:
     return Table(name, title, *made, _source(findings.comparisons, findings.command), notes)
 
 

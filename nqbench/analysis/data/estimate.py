@@ -220,11 +220,7 @@ def welch(first: RoundValues, second: RoundValues, *, step_s: float = 0.0) -> Co
 
 
 def overall(
-    firsts: Sequence[RoundValues],
-    seconds: Sequence[RoundValues],
-    test: Callable[..., Contrast],
-    *,
-    step_s: float = 0.0,
+    firsts: Sequence[RoundValues], seconds: Sequence[RoundValues], test: Callable[..., Contrast]
 ) -> Contrast | None:
     """Contrast (``paired`` or ``welch``) of the geometric means over all points, ``None`` without a
     shared round.
@@ -239,7 +235,7 @@ def overall(
             return None
         means = np.exp(np.log([[p[r] for r in rounds] for p in points]).mean(axis=0))
         sides.append(dict(zip(rounds, means.tolist(), strict=True)))
-    return test(*sides, step_s=step_s)
+    return test(*sides)
 
 
 def p_different(estimate: Estimate) -> float:
