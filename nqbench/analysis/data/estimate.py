@@ -94,12 +94,6 @@ class Estimate:
         value = math.inf if self.value == 0 else 1 / self.value
         return Estimate(value, low, high, self.rounds, self.exact)
 
-    def scaled(self, by: float) -> Estimate:
-        """The estimate of a positive multiple of the value: another unit, or a share of it."""
-        low = None if self.low is None else by * self.low
-        high = None if self.high is None else by * self.high
-        return Estimate(by * self.value, low, high, self.rounds, self.exact)
-
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
