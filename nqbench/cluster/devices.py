@@ -98,13 +98,16 @@ class RemoteWorkers:
 
     def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Reply]]:
         """Carry out jobs; one whose worker is lost is done again by another."""
-        waiting = iter(jobs)
-        while True:
-            while self._under_way() < self._room() and (job := next(waiting, None)):
-                self._lost.append(job)
-                self._submit()
+        waiting, more = iter(jobs), True
+        while more or self._under_way():
+            while more and self._under_way() < self._room():
+                job = next(waiting, None)
+                more = job is not None
+                if job is not None:
+                    self._lost.append(job)
+                    self._submit()
             if not self._under_way():
-                return
+                continue
             self._submit()
             if (ended := self._jobs.next_ended()) is not None:
                 job, result = ended
