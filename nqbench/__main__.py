@@ -88,9 +88,7 @@ def lacking(error: BaseException) -> str:
     else:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         # numpy begins with advice and ends with the cause
-        cause = next(
-            (x for x in lines if x.startswith("Original error")), lines[0] if lines else ""
-        )
+        cause = next((x for x in lines if x.startswith("Original error")), "".join(lines[:1]))
         what = f"a Python package cannot be loaded ({cause or type(error).__name__})"
     return (
         f"{what} for {sys.executable}; `make setup` in the source folder installs all that nqbench"

@@ -188,11 +188,10 @@ def fault_of(form: type, data: object) -> str:
 
     try:
         _adapter(form).validate_python(data)
+        return ""
     except ValidationError as error:
         # A member of a union whose type fits says more than those before it.
         found = sorted(error.errors(include_url=False), key=lambda e: e["type"] not in BOUNDS)
-    else:
-        return ""
     *above, last = found[0]["loc"]
     # A location ends with members of a union, none of which fits; they are not in the data.
     path: list[int | str] = []

@@ -18,7 +18,6 @@ from tests.cli.call import call
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SYSTEM = "zhang2011.shared_conflict"
-LAYOUTS = ["layout=per_thread,interleaved,padded", "block_size=64"]
 
 
 @pytest.mark.parametrize(

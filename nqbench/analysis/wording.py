@@ -105,6 +105,8 @@ SAME: Final = 1.005
 """Ratio below which an exact count is called the same."""
 FEW: Final = 100
 """Counts below it say nothing as a factor: the totals are shown instead."""
+Totals = tuple[float, float] | None
+"""The mean of a quantity on the two sides, where it is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ class Difference:
 
     ratio: Estimate
     quantity: Quantity
-    totals: tuple[float, float] | None = None
+    totals: Totals = None
     verdict: str = ""
     turned: bool = False
 
@@ -139,7 +141,7 @@ class Difference:
         return f"{text} {mark(self.ratio, self.quantity)}".rstrip()
 
 
-def weight(found: Estimate, what: Quantity, totals: tuple[float, float] | None = None) -> float:
+def weight(found: Estimate, what: Quantity, totals: Totals = None) -> float:
     """How much a difference says: its distance from 1 on a logarithmic scale. What grows from
     nearly nothing, or vanishes, has no meaningful factor: it counts by its totals."""
     if 0 < found.value < math.inf and not is_few(totals, what):
@@ -163,13 +165,7 @@ def percent(share: float) -> str:
     return f"{value:,.0f}%" if value >= 10 else f"{value:.2g}%"
 
 
-def effect(
-    found: Estimate,
-    what: Quantity,
-    totals: tuple[float, float] | None = None,
-    *,
-    spread: bool = True,
-) -> str:
+def effect(found: Estimate, what: Quantity, totals: Totals = None, *, spread: bool = True) -> str:
     """What a change does to a quantity: ``1.91x faster ±0.4%``, ``16% less``, ``+39%``.
 
     ``found`` is new over old; ``totals`` are the old and the new value, which are shown where a
@@ -191,7 +187,7 @@ def effect(
     return _size(found.value, what) + (_margin(found) if spread else "")
 
 
-def is_few(totals: tuple[float, float] | None, what: Quantity) -> bool:
+def is_few(totals: Totals, what: Quantity) -> bool:
     """Whether one of two counts is too small for a factor to say something."""
     return what.counts and totals is not None and min(totals) < FEW
 
@@ -291,7 +287,7 @@ def amount(value: float, what: Quantity) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 or float(value).is_integer() else f"{value:.3g}"
 
 
-def named(found: Estimate, what: Quantity, totals: tuple[float, float] | None = None) -> str:
+def named(found: Estimate, what: Quantity, totals: Totals = None) -> str:
     """An effect with the name of what it is on: ``16% less off-chip data``, ``1.9x faster``."""
     text = effect(found, what, totals)
     if "->" in text:

@@ -50,18 +50,15 @@ class CommandGroup(TyperGroup):
     """Shows the commands in groups, and knows those that are gone."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """The commands come first: all that most people need is on the first screen."""
-        self.format_commands(ctx, formatter)
-        with formatter.section("Options"):
-            formatter.write_dl([p.get_help_record(ctx) for p in self.get_params(ctx)])
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 (click's form)
-        """A heading for each group; no sentence is cut, as click would."""
+        """The commands come first: all that most people need is on the first screen. A heading for
+        each group; no sentence is cut, as click would."""
         width = max(map(len, self.commands))
         for title, commands in COMMANDS.items():
             about = {_name(one): (one.__doc__ or "").partition("\n")[0] for one in commands}
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(width), about[name]) for name in about])
+        with formatter.section("Options"):
+            formatter.write_dl([p.get_help_record(ctx) for p in self.get_params(ctx)])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The command that the words ask for. Raises ``StudyError`` for one that is gone."""

@@ -140,13 +140,6 @@ def gpu_workers(gpus: str) -> list[WorkerPart]:
     ]
 
 
-def machine_workers(gpus: str) -> list[WorkerPart]:
-    """What ``nqbench worker`` starts: one worker per GPU, or one for the CPU and the simulator."""
-    if gpus == "none" or (gpus == "all" and not any(o.kind == "cuda" for o in offers())):
-        return [WorkerPart(tuple(o for o in offers() if o.kind != "cuda"), cpu_count())]
-    return gpu_workers(gpus)
-
-
 def local(parts: Sequence[WorkerPart]) -> SpecCluster:
     """A scheduler and these workers, on the loopback address, without a dashboard.
 
@@ -360,9 +353,12 @@ async def _submitted(cluster: SpecCluster) -> None:
 
 
 def serve(scheduler: str, gpus: str, insecure: bool, say: Callable[[str], None]) -> None:
-    """Run until the scheduler ends or Ctrl-C. Raises ``StudyError`` or ``DeviceUnavailable``."""
+    """Run one worker per GPU, or one for the CPU and the simulator, until the scheduler ends or
+    Ctrl-C. Raises ``StudyError`` or ``DeviceUnavailable``."""
     check_address(scheduler, insecure)
-    parts = machine_workers(gpus)
+    plain = tuple(offer for offer in offers() if offer.kind != "cuda")
+    no_gpu = gpus == "none" or (gpus == "all" and plain == offers())
+    parts = [WorkerPart(plain, cpu_count())] if no_gpu else gpu_workers(gpus)
     with quiet_dask(workers=True), suppress(KeyboardInterrupt):  # the usual end of a worker
         asyncio.run(_serve(scheduler, parts, say))
 

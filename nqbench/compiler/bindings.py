@@ -14,6 +14,7 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Any, Final
@@ -69,11 +70,9 @@ def cuda_roots() -> Iterator[Path]:
 
     These fit the compiler and the linker, which are installed in the same way.
     """
-    try:
+    with suppress(ImportError):  # no package of NVIDIA's is installed
         import nvidia
-    except ImportError:
-        pass  # no package of NVIDIA's is installed
-    else:
+
         for folder in map(Path, nvidia.__path__):
             if cuda_major() > 12:
                 yield from sorted(folder.glob("cu[0-9]*"), reverse=True)

@@ -362,12 +362,8 @@ def _by_shared(facts: DeviceFacts, shared_bytes: int, cache: CachePreference) ->
 
 def shared_storage(facts: DeviceFacts, per_block: int, cache: CachePreference) -> int:
     """Shared memory that a multiprocessor is given, for blocks that allocate ``per_block``."""
-    if cache != "prefer_l1":
-        return facts.shared_per_multiprocessor
-    for size in facts.shared_carveouts:
-        if size >= per_block:
-            return size
-    return facts.shared_per_multiprocessor
+    sizes = facts.shared_carveouts if cache == "prefer_l1" else ()
+    return next((size for size in sizes if size >= per_block), facts.shared_per_multiprocessor)
 
 
 def _round_up(value: int, unit: int) -> int:

@@ -189,12 +189,7 @@ class Stages:
                 self.state.skip(task, 0, late)
 
     def _try(
-        self,
-        stage: str,
-        tasks: Sequence[Task],
-        round_: int,
-        opened: Workers | None,
-        processes: int = 1,
+        self, stage: str, tasks: Sequence[Task], round_: int, opened: Workers | None, most: int = 1
     ) -> None:
         """Launch each unfinished point once, small boards first; learn how long launches take."""
         for task in tasks:
@@ -205,7 +200,7 @@ class Stages:
         if not pending:
             return
         self.listener.stage(stage, len(pending))
-        processes = min(processes, len(pending))
+        processes = min(most, len(pending))
         # Places do not depend on how many processes share the tasks.
         # Neighbours often share a kernel, which is then compiled for the second of them: no two
         # processes take neighbours at the same time, board size by board size.

@@ -123,10 +123,9 @@ def _facts(point: PointResult, records: Sequence[Record]) -> dict[str, str]:
     answers = {r.answer for r in records if r.answer}
     said = ", as expected" if answers and answers == expected else ""
     counters = {name: value for r in records for name, value in r.counters.items()}
-    levels = {name: level for name, level in point.levels.items() if level != INAPPLICABLE}
     return {
         "status": f"{point.status}: {point.reason}" if point.reason else point.status,
-        "factors": _listed(levels),
+        "factors": _listed(point.levels),
         "answer": f"{', '.join(sorted(answers))}{said}" if answers else "",
         "resources": _listed(last.resources if last else {}),
         "launch": _listed(records[0].about if records else {}),

@@ -20,7 +20,7 @@ from nqbench.analysis.wording import Difference, amount, short
 from nqbench.report import table
 from nqbench.report.exporters import exporter
 from nqbench.report.page import Bullets, Origin, Page, Paragraph
-from nqbench.report.table import Cell, Column, Source, Table, joint, slug, tabulate
+from nqbench.report.table import Body, Column, Source, Table, joint, slug, tabulate
 from nqbench.system.suggest import many
 
 MAX_EFFECTS: Final = 8
@@ -94,13 +94,7 @@ def _source(comparisons: Sequence[Comparison], command: str) -> Source:
     return joint([table.source_of(side) for side in sides], command)
 
 
-def _table(
-    findings: Findings,
-    name: str,
-    title: str,
-    made: tuple[tuple[Column, ...], tuple[tuple[Cell, ...], ...]],
-    *notes: str,
-) -> Table:
+def _table(findings: Findings, name: str, title: str, made: Body, *notes: str) -> Table:
     return Table(name, title, *made, _source(findings.comparisons, findings.command), notes)
 
 
@@ -222,6 +216,7 @@ def _effects(findings: Findings) -> Iterator[Table]:
 def _summary(findings: Findings) -> Table:
     found = [(c.names, s) for c in findings.comparisons for s in c.sections]
     verdicts = list(dict.fromkeys(v for _, section in found for v in section.counts))
+    mean = Column("mean", "ratio", spread=True, plain=f"mean {RATIO}")
     made = tabulate(
         found,
         (Column("quantity"), lambda one: one[1].quantity.label),
@@ -229,10 +224,7 @@ def _summary(findings: Findings) -> Table:
         (Column("with reference"), lambda one: one[0][0]),
         (Column("points", "number"), lambda one: len(one[1].rows)),
         *((Column(v, "number"), lambda one, v=v: one[1].counts.get(v)) for v in verdicts),
-        (
-            Column("mean", "ratio", spread=True, plain=f"mean {RATIO}"),
-            lambda one: one[1].difference,
-        ),
+        (mean, lambda one: one[1].difference),
     )
     means = "mean: geometric, over the points; of counts of zero the totals"
     return _table(findings, "summary", "How many points differ", made, means, *findings.notes)

@@ -166,15 +166,13 @@ def lines_table(found: Explained, source: Source) -> Table:
 def pair_tables(pair: Pair, source: Source) -> tuple[Table, Table]:
     """The counters that both launches have, and the lines that differ."""
     a, b = pair.a.counters, pair.b.counters
+    against = Column("B against A", "ratio", plain="b_over_a")
     columns, rows = tabulate(
         [what for what in map(quantity, TOTALS) if math.isfinite(what.of(a) + what.of(b))],
         (Column("quantity"), lambda what: what.plain),
         (Column("A", "number"), lambda what: what.of(a)),
         (Column("B", "number"), lambda what: what.of(b)),
-        (
-            Column("B against A", "ratio", plain="b_over_a"),
-            lambda what: _difference(what.of(a), what.of(b), what),
-        ),
+        (against, lambda what: _difference(what.of(a), what.of(b), what)),
     )
     totals = Table("pair-counters", "B against A, in all", columns, rows, source)
     lines = [(one, two) for one, two in pair.lines if one.counts != two.counts]

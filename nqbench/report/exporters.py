@@ -121,8 +121,6 @@ FORMATS: Final = (*EXPORTERS, *FIGURE_FORMATS, HTML)
 
 def exporter(name: str) -> Callable[[Table], str]:
     """Look a format up. Raises ``StudyError`` for an unknown one."""
-    try:
-        return EXPORTERS[name]
-    except KeyError:
-        known = ", ".join(FORMATS)
-        raise StudyError(f"no format is called {name!r}; known: {known}") from None
+    if name not in EXPORTERS:
+        raise StudyError(f"no format is called {name!r}; known: {', '.join(FORMATS)}")
+    return EXPORTERS[name]

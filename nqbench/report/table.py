@@ -190,12 +190,12 @@ class Table:
 
 Field = tuple[Column, Callable[[Item], Cell]]
 """A column, and the function that takes its cell from the item of a row."""
+Body = tuple[tuple[Column, ...], tuple[tuple[Cell, ...], ...]]
+"""Columns and rows of a table."""
 
 
-def tabulate(
-    items: Iterable[Item], *fields: Field[Item]
-) -> tuple[tuple[Column, ...], tuple[tuple[Cell, ...], ...]]:
-    """Columns and rows of a table: a row per item, a column per field."""
+def tabulate(items: Iterable[Item], *fields: Field[Item]) -> Body:
+    """A row per item, a column per field."""
     columns = tuple(column for column, _ in fields)
     return columns, tuple(tuple(cell(item) for _, cell in fields) for item in items)
 

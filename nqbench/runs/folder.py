@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from filelock import FileLock, Timeout
 
@@ -50,7 +50,7 @@ def is_reference(path: Path) -> bool:
     return any(pair == ("results", "reference") for pair in itertools.pairwise(parts))
 
 
-class RunWriter:
+class RunWriter(AbstractContextManager["RunWriter"]):
     """The only writer of a run folder, for as long as it is open (a lock file sees to that)."""
 
     def __init__(self, path: Path) -> None:
@@ -79,9 +79,6 @@ class RunWriter:
             ) from error
         self._descriptor: int | None = None
         self._synced = 0.0
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()

@@ -173,20 +173,17 @@ def _systems(
     source: ParsedFile, keys: SweepKeys, path: KeyPath
 ) -> tuple[model.Axis | None, dict[str, model.ProgramSystem]]:
     """The axis of systems, and the external programs among them by their names."""
-    programs: dict[str, model.ProgramSystem] = {}
+    at = (*path, "systems")
     if keys.system is not None and keys.systems is not None:
-        raise source.error("give 'system' or 'systems', not both", (*path, "systems"))
+        raise source.error("give 'system' or 'systems', not both", at)
     if keys.system is not None:
-        axis = forms.one(source, keys.system, (*path, "system"))
-    elif keys.systems is not None:
-        at = (*path, "systems")
-        names, found = _read_programs(source, keys.systems, at)
-        axis = forms.several(source, names, at)
-        _check_programs(source, found)
-        programs = {one.name: one for one in found}
-    else:
-        return None, programs
-    return axis, programs
+        return forms.one(source, keys.system, (*path, "system")), {}
+    if keys.systems is None:
+        return None, {}
+    names, found = _read_programs(source, keys.systems, at)
+    axis = forms.several(source, names, at)
+    _check_programs(source, found)
+    return axis, {one.name: one for one in found}
 
 
 def _read_programs(

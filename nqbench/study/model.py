@@ -241,13 +241,6 @@ class Study:
 
 
 SWEEP_KEYS: Final = (
-    "system",
-    "systems",
-    "fixed",
-    "matrix",
-    "zip",
-    "exclude",
-    "where",
-    "infeasible",
+    *("system", "systems", "fixed", "matrix", "zip", "exclude", "where", "infeasible"),
 )
 """Keys of a sweep that a study with a single sweep may write at top level."""

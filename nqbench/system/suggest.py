@@ -23,11 +23,10 @@ def nearest(word: object, known: Iterable[str]) -> str | None:
     cut short: ``feinbube2010.opt3`` is not like ``feinbube2010.base``.
     """
     text, names = str(word).casefold(), sorted(set(known))
-    tails = {name.rsplit(".", 1)[-1].casefold(): name for name in names}
     group = _group(word, names)
+    tails = {name.rsplit(".", 1)[-1].casefold(): name for name in group or names}
     if group:
         text = text.rsplit(".", 1)[-1]
-        tails = {name.rsplit(".", 1)[-1].casefold(): name for name in group}
     for candidates in ({name.casefold(): name for name in names} if not group else {}, tails):
         close = difflib.get_close_matches(text, candidates, 1, SIMILAR)
         if close:

@@ -26,11 +26,7 @@ def built_as(plan: KernelPlan, variant: Variant) -> KernelPlan:
 
 
 def alone(
-    plan: MultiLaunchPlan,
-    name: str,
-    *,
-    cleared: Collection[str] = (),
-    outputs: Collection[str] = (),
+    plan: MultiLaunchPlan, name: str, *, cleared: Collection[str], outputs: Collection[str]
 ) -> KernelPlan:
     """One kernel of a program as a separate plan, with the buffers that it takes.
 

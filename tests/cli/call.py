@@ -56,13 +56,8 @@ def call(*words: object, cwd: Path | None = None, **environment: str) -> Done:
 
 def process(*words: object, cwd: Path | None = None, **environment: str) -> Done:
     """Run a command in a separate process."""
-    done = subprocess.run(
-        [sys.executable, "-m", "nqbench", *map(str, words)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env={**os.environ, **SURROUNDINGS, **environment},
-        check=False,
-    )
+    command = [sys.executable, "-m", "nqbench", *map(str, words)]
+    env = {**os.environ, **SURROUNDINGS, **environment}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env, check=False)
     assert "Traceback" not in done.stderr, done.stderr
     return Done(done.returncode, done.stdout, done.stderr)

@@ -62,13 +62,8 @@ def test_ctrl_c_while_python_ends_prints_nothing() -> None:
 
 
 def test_help_loads_little_and_names_every_command() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", STARTED],
-        env={**os.environ, **SURROUNDINGS, "COLUMNS": "60"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words, env = [sys.executable, "-c", STARTED], os.environ | SURROUNDINGS | {"COLUMNS": "60"}
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert not HEAVY.intersection(done.stderr.split()), "which would take most of the time"
     wide = " ".join(done.stdout.split())
@@ -289,14 +284,9 @@ def test_what_is_said(words: str, parts: tuple[str, ...], absent: str) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 def test_output_that_cannot_be_written_is_one_sentence() -> None:
+    command = [sys.executable, "-m", "nqbench", "kernels", "--json"]
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "nqbench", "kernels", "--json"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("nqbench: the output: No space left")
     assert done.stderr.count("\n") == 1

@@ -33,14 +33,10 @@ def test_lists_versions_and_the_doctor(tmp_path: Path) -> None:
             (packages / entry.name).symlink_to(entry)
 
     def bare(*words: str) -> str:
-        command, around = [str(tmp_path / "python/bin/python"), *words], {"PYTHONPATH": str(ROOT)}
+        command = [str(tmp_path / "python/bin/python"), *words]
+        env = os.environ | {"PYTHONPATH": str(ROOT)}
         done = subprocess.run(
-            command,
-            cwd=tmp_path,
-            env=os.environ | around,
-            capture_output=True,
-            text=True,
-            check=True,
+            command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True
         )
         assert done.stderr == ""
         return done.stdout

@@ -126,13 +126,8 @@ def lost(what: str, timeout_s: float | None) -> str:
     """What is said of a launch of the plan ``what``, a Python expression, that spoils its process;
     it runs in one of its own."""
     code = LOST.replace("{what}", what).replace("{timeout_s}", str(timeout_s))
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=SOURCE.parents[2],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command, root = [sys.executable, "-c", code], SOURCE.parents[2]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -83,14 +83,9 @@ class Faulty(Workload):
             buffers.append(Buffer("more", "uint64", GREEDY_WORDS))
         entry = {"refused": "refused<1>", "greedy": "good"}.get(fault, fault)
         threads = 1024 if fault == "heavy" else 32
+        grid, block = (1, 1, 1), (threads, 1, 1)
         return KernelPlan(
-            SOURCE,
-            entry,
-            ("out",),
-            buffers=tuple(buffers),
-            grid=(1, 1, 1),
-            block=(threads, 1, 1),
-            about={"n": 1},
+            SOURCE, entry, ("out",), grid, block, buffers=tuple(buffers), about={"n": 1}
         )
 
     def answer(self, plan: Plan, outputs: Outputs) -> int:

@@ -17,6 +17,7 @@ from nqbench.report.table import Table
 from nqbench.study import expand, load_study
 from nqbench.vocabulary import COUNTERS, PROFILER_COUNTERS, of_kernel
 from nqbench.workloads import probe_counters
+from nqbench.workloads.fitness.factors import COOLED
 from nqbench.workloads.local_search.searches import moves_of
 from tests.builders import H100, Builder, Levels
 
@@ -184,12 +185,7 @@ def _searches(made: Builder) -> None:
                                            (3000, 500, 2.7e-2, 9.4)):  # fmt: skip
         for name, time_s in (("cpu", serial_s), ("gpu", serial_s / gain)):
             own = fitness_levels(n, f"sa_{name}", max_evaluations=evaluations)
-            own |= {
-                "start_temperature": 500,
-                "end_temperature": 10,
-                "cooling": 800,
-                "moves_per_queen": 20,
-            }
+            own |= COOLED
             share = {100: 0.95, 1000: 0.995, 3000: 0.999}[n]
             found: dict[str, float] = {"found": int(n == 100), "evaluations": evaluations}
             found |= {"evaluation_s": share, "total_s": 1.0}

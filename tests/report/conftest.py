@@ -1,4 +1,4 @@
-"""A browser for the tests of pages."""
+"""A browser for the tests of pages, and the runs that reports are made of."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from typing import Final
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
+
+from nqbench.analysis.data.dataset import Dataset
+from tests.builders import MINI, ablation
 
 CHROMIUM: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
@@ -26,3 +29,13 @@ def browser() -> Iterator[Browser]:
         opened = driver.chromium.launch(executable_path=program)
         yield opened
         opened.close()
+
+
+@pytest.fixture(scope="module")
+def measured() -> Dataset:
+    return ablation().data()
+
+
+@pytest.fixture(scope="module")
+def simulated() -> Dataset:
+    return ablation(MINI).data()

@@ -26,7 +26,7 @@ from nqbench.report.figures.style import Drawing, save, styled
 from nqbench.report.table import source_of
 from nqbench.report.writer import BUILDERS
 from nqbench.study.report_items import ReportItem
-from tests.builders import H100, MINI, SYSTEMS, Builder, ablation, factorial
+from tests.builders import H100, MINI, SYSTEMS, Builder, factorial
 
 ITEMS = {
     "effects": {"of": "factorial"},
@@ -35,16 +35,6 @@ ITEMS = {
     "line": {"of": "pool", "x": "pool_size", "series": "system"},
     "scaling": {"of": "systems", "series": "system"},
 }
-
-
-@pytest.fixture(scope="module")
-def measured() -> Dataset:
-    return ablation().data()
-
-
-@pytest.fixture(scope="module")
-def simulated() -> Dataset:
-    return ablation(MINI).data()
 
 
 @pytest.fixture(autouse=True)

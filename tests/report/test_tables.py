@@ -21,16 +21,6 @@ from tests.measure.programs import point
 from tests.measure.test_runner import measure
 
 
-@pytest.fixture(scope="module")
-def measured() -> Dataset:
-    return ablation().data()
-
-
-@pytest.fixture(scope="module")
-def simulated() -> Dataset:
-    return ablation(MINI).data()
-
-
 def make(data: Dataset, name: str, of: str | None = None, **options: Any) -> list[Table]:
     return BUILDERS["table"][name](data, ReportItem("table", name, of=of, **options))
 

@@ -177,12 +177,8 @@ def test_without_a_network_the_script_says_so(tmp_path: Path) -> None:
     python.parent.mkdir(parents=True)
     python.write_text(PIP)
     python.chmod(0o755)
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), "--venv", str(tmp_path / "venv")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, str(SCRIPT), "--venv", str(tmp_path / "venv")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "the package index cannot be reached" in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from nqbench.analysis import wording
@@ -303,17 +304,17 @@ def _both_have(pair: match.Matched, what: Quantity) -> bool:
 def _times(
     pairs: Sequence[match.Matched], sides: tuple[Dataset, Dataset], what: Quantity, margin: float
 ) -> ComparedQuantity:
-    test = estimate.paired if sides[0] is sides[1] else estimate.welch
     step_s = max(data.event_step_s for data in sides)
+    test = partial(estimate.paired if sides[0] is sides[1] else estimate.welch, step_s=step_s)
     values = [(p.first.values(what), p.second.values(what)) for p in pairs]
-    contrasts = [test(one, two, step_s=step_s) for one, two in values]
+    contrasts = [test(one, two) for one, two in values]
     rows = []
     for pair, c, (verdict, p) in zip(pairs, contrasts, judge(contrasts, margin), strict=True):
         reason = _why_unclear(c, margin) if verdict == "unclear" else ""
         both = _estimates(pair, what)
         rows.append(ComparedPoint(pair, what, *both, c.estimate(), verdict, p, reason))
     firsts, seconds = zip(*values, strict=True)
-    whole = estimate.overall(firsts, seconds, test, step_s=step_s)
+    whole = estimate.overall(firsts, seconds, test)
     return ComparedQuantity(what, tuple(rows), whole.estimate() if whole else None)
 
 

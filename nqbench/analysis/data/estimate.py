@@ -94,12 +94,6 @@ class Estimate:
         value = math.inf if self.value == 0 else 1 / self.value
         return Estimate(value, low, high, self.rounds, self.exact)
 
-    def scaled(self, by: float) -> Estimate:
-        """The estimate of a positive multiple of the value: another unit, or a share of it."""
-        low = None if self.low is None else by * self.low
-        high = None if self.high is None else by * self.high
-        return Estimate(by * self.value, low, high, self.rounds, self.exact)
-
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
@@ -220,11 +214,7 @@ def welch(first: RoundValues, second: RoundValues, *, step_s: float = 0.0) -> Co
 
 
 def overall(
-    firsts: Sequence[RoundValues],
-    seconds: Sequence[RoundValues],
-    test: Callable[..., Contrast],
-    *,
-    step_s: float = 0.0,
+    firsts: Sequence[RoundValues], seconds: Sequence[RoundValues], test: Callable[..., Contrast]
 ) -> Contrast | None:
     """Contrast (``paired`` or ``welch``) of the geometric means over all points, ``None`` without a
     shared round.
@@ -239,7 +229,7 @@ def overall(
             return None
         means = np.exp(np.log([[p[r] for r in rounds] for p in points]).mean(axis=0))
         sides.append(dict(zip(rounds, means.tolist(), strict=True)))
-    return test(*sides, step_s=step_s)
+    return test(*sides)
 
 
 def p_different(estimate: Estimate) -> float:

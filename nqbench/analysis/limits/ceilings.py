@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from nqbench.analysis.data.dataset import Dataset, load_dataset
-from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.estimate import Estimate, combine
 from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.data.select import NotMeasured
 from nqbench.errors import AnalysisError
@@ -67,12 +67,12 @@ def ceilings_of(data: Dataset) -> GpuCeilings:
     best: dict[str, Ceiling] = {}
     for point in data.points:
         operation = str(point.levels.get("operation"))
-        time = point.estimate(TIME) if point.ok else None
-        if operation not in CEILINGS or "steps" not in point.levels or time is None:
+        times_s = point.values(TIME).values() if point.ok else ()
+        if operation not in CEILINGS or "steps" not in point.levels or not times_s:
             continue
         name, kind, counted = CEILINGS[operation]
         amount = amounts({**point.levels, "n": point.n})[counted]
-        found = Ceiling(operation, name, kind, time.inverse().scaled(amount))
+        found = Ceiling(operation, name, kind, combine([amount / time_s for time_s in times_s]))
         if operation not in best or found.per_s.value > best[operation].per_s.value:
             best[operation] = found
     if not best:

@@ -91,7 +91,9 @@ class ProgressRow(Listener):
         self.done = self.following = 0
         self.began = self.said = time.monotonic()
         self.current.clear()
-        self.display.stage_began(self)
+        if not self.display.live:
+            self.message(f"{name}: {total}")
+        self.display.draw()
 
     def ahead(self, steps: int) -> None:
         """About so many steps follow after this stage."""
@@ -101,7 +103,9 @@ class ProgressRow(Listener):
         """A point is about to be measured."""
         key = point.sweep, str(dict(point.factors))
         self.current[self.display.names.get(key, point.label())] = timed
-        self.display.point_began(self)
+        # Now and then, more rarely where that would disturb another device.
+        others = any(row.timed for row in self.display.rows if row is not self)
+        self.display.draw(TICK_S if others else TICK_S / 4)
 
     def advanced(self, record: Record | None = None) -> None:
         """One step is done; the first failure of each kind is named at once."""
@@ -172,23 +176,12 @@ class Display:
         self.rows.append(ProgressRow(self, name))
         return self.rows[-1]
 
-    def stage_began(self, row: ProgressRow) -> None:
-        """A row has a new stage."""
-        if not self.live:
-            row.message(f"{row.stage_name}: {row.total}")
-        self._draw()
-
-    def point_began(self, row: ProgressRow) -> None:
-        """Show it now and then, more rarely where that would disturb another device."""
-        others = any(other.timed for other in self.rows if other is not row)
-        self._draw(TICK_S if others else TICK_S / 4)
-
     def step_done(self, row: ProgressRow) -> None:
         """A row is a step further; what has no points is drawn when it says how far it is."""
         now = time.monotonic()
         if self.live:
             if row.text:
-                self._draw(TICK_S / 4)
+                self.draw(TICK_S / 4)
         elif (row.total or row.text) and now - row.said >= PLAIN_INTERVAL_S:
             row.said = now
             row.message(row.line())
@@ -199,7 +192,7 @@ class Display:
             self._live.stop()
             self._live = None
 
-    def _draw(self, apart_s: float = 0.0) -> None:
+    def draw(self, apart_s: float = 0.0) -> None:
         """Redraw, if that was done ``apart_s`` seconds ago or earlier."""
         if self._live is not None and time.monotonic() - self._drawn >= apart_s:
             self._live.start()  # the first time

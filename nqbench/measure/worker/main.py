@@ -28,12 +28,6 @@ GRACE_S: Final = 2.0
 """How long a worker may run after its connection closed: enough to release a GPU."""
 
 
-def die_with_parent() -> None:
-    """Ask Linux for SIGKILL when the parent dies: a launch that hangs inside a driver does not see
-    a closed pipe."""
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
 def follow(runner: Connection, requests: queue.Queue[messages.Message | None]) -> None:
     """Read requests until the connection closes, then end the process even if it is busy."""
     with suppress(EOFError, ConnectionError):
@@ -82,7 +76,8 @@ def serve(
 
 def main(file_descriptor: int) -> None:
     """Entry point of the process."""
-    die_with_parent()
+    # Linux kills it when the parent dies: a launch that hangs in a driver sees no closed pipe.
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     sys.excepthook = write_crash
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the runner's to handle
     os.set_inheritable(file_descriptor, False)

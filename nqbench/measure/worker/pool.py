@@ -271,17 +271,14 @@ class WorkerPool:
     def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Reply]]:
         """Carry out jobs, each given out only when a worker is free for it."""
         waiting = iter(jobs)
-        more = True
         while True:
-            while more and (slot := next((s for s in self._slots if s.job is None), None)):
+            while slot := next((s for s in self._slots if s.job is None), None):
                 job = next(waiting, None)
-                more = job is not None
-                if job is not None:
-                    self._give(slot, job)
+                if job is None:
+                    break
+                self._give(slot, job)
             if not any(slot.job for slot in self._slots):
-                if not more:
-                    return
-                continue
+                return
             yield from self._collect()
 
     def close(self) -> None:
@@ -380,8 +377,6 @@ class WorkerPool:
 def _start(spec: str | None) -> WorkerProcess:
     """A worker with its device open; one that dies before is replaced, ``START_TRIES`` in all."""
     for _ in range(START_TRIES - 1):
-        try:
+        with contextlib.suppress(WorkerDied):
             return WorkerProcess(spec)
-        except WorkerDied:
-            continue
     return WorkerProcess(spec)

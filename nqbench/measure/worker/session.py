@@ -20,6 +20,8 @@ from nqbench.devices.cpu import CpuDevice
 from nqbench.devices.cuda.driver import VISIBLE
 from nqbench.devices.registry import open_device
 from nqbench.measure import measurement, sampling, telemetry
+from nqbench.measure.measurement import Measurement
+from nqbench.measure.sampling import Timer
 from nqbench.measure.variants import runs_on_cpu, workload_of
 from nqbench.measure.worker import spot_check
 from nqbench.measure.worker.messages import Hello, MeasureRequest
@@ -38,6 +40,9 @@ FAILURES: Final = (
 
 
 UNCHECKED: Final = "nothing tells whether the results are right"
+
+Left = tuple[Plan, Outputs, int | None]
+"""What a launch left, after its plan: outputs and answer."""
 
 
 def _output_bytes() -> int:
@@ -76,9 +81,9 @@ class Session:
             pid=os.getpid(),
         )
 
-    def measure(self, request: MeasureRequest) -> measurement.Measurement:
+    def measure(self, request: MeasureRequest) -> Measurement:
         """Verify or measure one point; failures of plan and device become statuses."""
-        found = measurement.Measurement(
+        found = Measurement(
             device=self.spec, started=datetime.now(UTC).isoformat(timespec="milliseconds")
         )
         started = time.perf_counter()
@@ -93,7 +98,7 @@ class Session:
                 found.telemetry[measurement.PRINTED] = printed[: measurement.MAX_PRINTED]
         found.wall_s = time.perf_counter() - started
         numbers = {name: measurement.plain(value) for name, value in vars(found).items()}
-        return measurement.Measurement(**{**numbers, "samples_s": tuple(numbers["samples_s"])})
+        return Measurement(**{**numbers, "samples_s": tuple(numbers["samples_s"])})
 
     def close(self) -> None:
         """Release the device."""
@@ -101,7 +106,7 @@ class Session:
             self._sensor.close()
         self.device.close()
 
-    def _run(self, request: MeasureRequest, found: measurement.Measurement) -> None:
+    def _run(self, request: MeasureRequest, found: Measurement) -> None:
         point = request.point
         if runs_on_cpu(point):
             found.device = "cpu"
@@ -129,19 +134,15 @@ class Session:
             if request.profiled:
                 prepared.profile_first_launches()
             found.resources = dict(prepared.resources)
-            self._launch(workload, plan, prepared, request, found)
+            self._launch(plan, prepared, request, found)
             if prepared.profiled:
                 found.about[measurement.PROFILED] = " ".join(prepared.profiled)
 
     def _launch(
-        self,
-        workload: Workload,
-        plan: Plan,
-        prepared: Prepared,
-        request: MeasureRequest,
-        found: measurement.Measurement,
+        self, plan: Plan, prepared: Prepared, request: MeasureRequest, found: Measurement
     ) -> None:
-        timer = sampling.Timer(prepared, request.timeout_s, self._beat)
+        point, workload = request.point, workload_of(request.point)
+        timer = Timer(prepared, request.timeout_s, self._beat)
         listens = found.device.startswith("cuda") and not request.timed
         before = _output_bytes() if listens else 0
         spot = None
@@ -149,7 +150,6 @@ class Session:
         long = (request.expected_s or 0.0) > sampling.LONG_LAUNCH_S
         if request.timed and request.round == spot_check.ROUND and not (plan.on_cpu or long):
             with found.spending("check"):
-                point = request.point
                 other = workload.again(point.configuration, point.system, self.device.facts)
                 spot = SpotCheck(plan, other, prepared, request.policy.samples)
         if request.timed:
@@ -165,15 +165,14 @@ class Session:
         found.spent_s["kernels"] = timer.total_s
         found.telemetry = {**measurement.scalars(timer.last.detail), **found.telemetry}
         with found.spending("check"):
-            reduce_s = self._check(workload, plan, prepared, request, found)
+            reduce_s = self._check(plan, prepared, request, found)
             if spot and spot.outputs is not None and found.status in MEASURED:
-                trial = measurement.Measurement()
+                trial = Measurement()
                 where = f"timed launch {spot.number}, the one on other contents: "
                 answer = spot.answer
                 if answer is None:
                     answer = workload.answer(spot.plan, spot.outputs)
-                given = spot.plan, spot.outputs, answer
-                self._compare(workload, *given, request, trial, where)
+                self._compare((spot.plan, spot.outputs, answer), request, trial, where)
                 found.about["checked_launch"] = spot.number
                 if trial.status == "wrong":
                     found.answer, found.expected = trial.answer, trial.expected
@@ -190,15 +189,10 @@ class Session:
                 )
 
     def _check(
-        self,
-        workload: Workload,
-        plan: Plan,
-        prepared: Prepared,
-        request: MeasureRequest,
-        found: measurement.Measurement,
+        self, plan: Plan, prepared: Prepared, request: MeasureRequest, found: Measurement
     ) -> float:
         """Fetch the answer and compare it with the known one; seconds of fetching and combining."""
-        point, reduce_s = request.point, 0.0
+        workload, reduce_s = workload_of(request.point), 0.0
         answer, outputs = prepared.known_answer(), Outputs()
         if answer is None:
 
@@ -211,29 +205,23 @@ class Session:
             else:  # not a phase: once is enough
                 outputs, answer = reduce()
             found.about |= workload.findings(plan, outputs)
-            if point.probed:
+            if request.point.probed:
                 # Not the device's counters: those would count the instrumentation too.
                 found.counters = dict(workload.counters(plan, outputs))
                 found.ended_by = "probed"
-        again = self._compare(workload, plan, outputs, answer, request, found)
+        again = self._compare((plan, outputs, answer), request, found)
         if again and not request.timed and prepared.refill({}):
             prepared.launch(request.timeout_s)
-            self._compare(workload, plan, prepared.fetch(), None, request, found)
+            self._compare((plan, prepared.fetch(), None), request, found)
         return reduce_s
 
     def _compare(
-        self,
-        workload: Workload,
-        plan: Plan,
-        outputs: Outputs,
-        answer: int | None,
-        request: MeasureRequest,
-        found: measurement.Measurement,
-        where: str = "",
+        self, left: Left, request: MeasureRequest, found: Measurement, where: str = ""
     ) -> bool:
         """Compare what a launch left (in words: ``where``) with what is right. Whether a launch on
         another fill should say more, see ``Compared``."""
-        point, compared = request.point, None
+        (plan, outputs, answer), compared = left, None
+        point, workload = request.point, workload_of(request.point)
         if outputs:
             other = None  # a profiler must see this kernel alone
             if not request.profiled:
@@ -282,11 +270,7 @@ class Session:
         return self._references[wanted]
 
     def _time(
-        self,
-        timer: sampling.Timer,
-        request: MeasureRequest,
-        found: measurement.Measurement,
-        spot: SpotCheck | None,
+        self, timer: Timer, request: MeasureRequest, found: Measurement, spot: SpotCheck | None
     ) -> None:
         """Warm up, then sample with the device's state watched."""
         policy, known_s = request.policy, request.expected_s
@@ -320,7 +304,7 @@ class Session:
             found.status, found.reason = "throttled", reason
 
     def _warm_up(
-        self, timer: sampling.Timer, policy: sampling.Policy, known_s: float, on_device: bool
+        self, timer: Timer, policy: sampling.Policy, known_s: float, on_device: bool
     ) -> sampling.WarmUp:
         if known_s > sampling.LONG_LAUNCH_S:
             # It warms itself up, and a second launch may not fit the share.

@@ -18,22 +18,18 @@ ROUND: Final = 1
 
 
 class SpotCheck:
-    """The check of one launch among the first ``launches``.
+    """The check of one launch among the first ``count``.
 
     ``plan`` is the one with the other contents, ``number`` says which launch it is, from 1;
     ``outputs`` are what it left, ``answer`` what it found on the test device.
     """
 
     def __init__(
-        self,
-        plan: KernelPlan | MultiLaunchPlan,
-        other: Plan | None,
-        prepared: Prepared,
-        launches: int,
+        self, plan: KernelPlan | MultiLaunchPlan, other: Plan | None, prepared: Prepared, count: int
     ) -> None:
         assert other is None or not other.on_cpu
         self.plan = other or plan
-        self.number = random.randint(1, launches)
+        self.number = random.randint(1, count)
         self.outputs: Outputs | None = None
         self.answer: int | None = None
         self._prepared, self._launches = prepared, 0

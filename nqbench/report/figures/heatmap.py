@@ -27,6 +27,7 @@ HALF: Final = (0.48, 0.46)
 _DARK: Final = 0.5
 """Luminance of a cell below which its text is white."""
 Grid = Mapping[tuple[Level, Level], PointResult]
+_Side = tuple[str, Sequence[Level]]
 
 
 def heatmap(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
@@ -92,13 +93,7 @@ def _grid(points: Sequence[PointResult], x: str, y: str) -> Grid:
     return grid
 
 
-def _panel(
-    ax: Axes,
-    grid: Grid,
-    across: tuple[str, Sequence[Level]],
-    down: tuple[str, Sequence[Level]],
-    what: Quantity,
-) -> None:
+def _panel(ax: Axes, grid: Grid, across: _Side, down: _Side, what: Quantity) -> None:
     import matplotlib as mpl
 
     (x, xs), (y, ys) = across, down

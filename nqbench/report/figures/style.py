@@ -61,6 +61,8 @@ class Drawing:
 
 PreparedFigure = Callable[[], Drawing]
 """Draws a figure whose data are already prepared and checked. Called within :func:`styled`."""
+Placed = Sequence[tuple[float, Estimate]]
+"""Values, each with its height on the y axis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +81,7 @@ class SeriesStyle:
 
 def series_style(index: int) -> SeriesStyle:
     """Style of the series number ``index``; 45 differ in marker or line, whatever the colour."""
-    return SeriesStyle(
-        COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)], LINES[index % len(LINES)]
-    )
+    return SeriesStyle(*(looks[index % len(looks)] for looks in (COLOURS, MARKERS, LINES)))
 
 
 def ordered_style(index: int, count: int) -> SeriesStyle:
@@ -271,25 +271,13 @@ def interval_curve(
 
 
 def dots(
-    ax: Axes,
-    found: Sequence[tuple[float, Estimate]],
-    colour: str,
-    marker: str,
-    *,
-    said: Sequence[str] = (),
-    **look: Any,
+    ax: Axes, found: Placed, colour: str, marker: str, *, said: Sequence[str] = (), **look: Any
 ) -> None:
-    """Estimates as dots with horizontal intervals, each at its height on the y axis.
+    """Estimates as dots with horizontal intervals.
 
     ``said`` is what a page says of each where a reader points at it, instead of its value.
     """
-    values = [e for _, e in found]
-    made = ax.errorbar(
-        [e.value for e in values],
-        [y for y, _ in found],
-        xerr=whiskers(values),
-        fmt=marker,
-        color=colour,
-        **look,
-    )
+    heights, values = [y for y, _ in found], [e for _, e in found]
+    look |= {"xerr": whiskers(values), "fmt": marker, "color": colour}
+    made = ax.errorbar([e.value for e in values], heights, **look)
     made.said, made.shown = said, ("x", values)  # type: ignore[attr-defined]

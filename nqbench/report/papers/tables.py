@@ -446,13 +446,11 @@ def scorecard_table(card: Scorecard, source: Source, *, spread: bool = True) -> 
     shown = [row for row in card.rows if row.verdicts]
     chips = dict.fromkeys(row.chips for row in shown if row.chips)
     one = next(iter(chips)) if len(chips) == 1 else ""
+    paper = Column(f"paper, {one}" if one else "paper")
     columns, rows = tabulate(
         shown,
         (Column("claim"), lambda row: row.headline.label),
-        (
-            Column(f"paper, {one}" if one else "paper"),
-            lambda row: row.printed + (f" ({row.chips})" if row.chips and not one else ""),
-        ),
+        (paper, lambda row: row.printed + (f" ({row.chips})" if row.chips and not one else "")),
         (Column(f"here, {listing(card.names, 'and')}"), lambda row: row.here(spread=spread)),
         (Column("verdict"), lambda row: row.verdict),
         (Column("judged again"), lambda row: row.kept),

@@ -150,12 +150,9 @@ def _invalid(n: int, mapping: int) -> int:
 
 
 @compiled
-def best_by_loops(
-    tour: Words,
-    cities: Words,
-    mapping: int,  # noqa: ARG001 (so that both are called alike)
-) -> tuple[int, int, Any, int]:
-    """The same by two nested loops, in the same order and without a mapping."""
+def best_by_loops(tour: Words, cities: Words, _mapping: int) -> tuple[int, int, Any, int]:
+    """The same by two nested loops, in the same order and without a mapping (both are called
+    alike)."""
     n = len(tour)
     best = np.float32(0.0)
     best_x, best_y = 0, 0

@@ -197,7 +197,7 @@ def test_a_worker_without_tasks_takes_those_of_another() -> None:
     ends, deques = np.zeros(4 * stealing.LINE, np.int64), np.zeros(2 * stealing.CAPACITY, np.int64)
     sums, ended = np.zeros((2, 2 << 5), np.int64)
     stealing.push(ends, deques, 0, 1)  # all queens, which worker 0 never begins with
-    assert stealing.work(board, 4, 1, 2, ends, deques, sums, ended) == stealing.DONE
+    assert stealing.work(board, 4, 1, 2, (ends, deques, sums, ended)) == stealing.DONE
     assert sums[0] == conflicts(board)
 
 

@@ -173,13 +173,10 @@ def delta_walk(
 
 @compiled
 def attacked_walk(
-    board: Words,
-    key: np.uint64,
-    table: Words,
-    moves: int,  # noqa: ARG001 (one temperature; the signature is that of delta_walk)
-    limit: int,
+    board: Words, key: np.uint64, table: Words, _moves: int, limit: int
 ) -> tuple[Whole, Whole, Whole]:
-    """The same, but the first queen is one in conflict.
+    """The same, but the first queen is one in conflict, and there is one temperature (``_moves``:
+    the signature is that of ``delta_walk``).
 
     Cycles through the columns; a queen in conflict tries up to ``TRIES`` partners while it stays
     in conflict.

@@ -95,6 +95,10 @@ IDLE_SWEEPS: Final = 64
 DONE: Final = 0
 IDLE: Final = 1
 
+State = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
+"""What the workers share, 64-bit words: the ends of the deques and their tasks; by node of the tree
+of tasks the sum and how many of its halves have ended."""
+
 
 @compiled_in_process
 def push(ends: NDArray[Any], deques: NDArray[Any], worker: int, task: Task) -> None:
@@ -149,17 +153,9 @@ def join(sums: NDArray[Any], ended: NDArray[Any], node: Task, value: Task) -> No
 
 
 @compiled_in_process
-def run_task(
-    board: NDArray[Any],
-    threshold: int,
-    worker: int,
-    node: Task,
-    ends: NDArray[Any],
-    deques: NDArray[Any],
-    sums: NDArray[Any],
-    ended: NDArray[Any],
-) -> None:
+def run_task(board: NDArray[Any], threshold: int, worker: int, node: Task, state: State) -> None:
     """Split a task down to the threshold, evaluate the leaf and join."""
+    ends, deques, sums, ended = state
     n = board.shape[0]
     level = 0
     while node >> (level + 1):
@@ -180,17 +176,9 @@ def run_task(
 
 
 @compiled_in_process
-def work(
-    board: NDArray[Any],
-    threshold: int,
-    worker: int,
-    workers: int,
-    ends: NDArray[Any],
-    deques: NDArray[Any],
-    sums: NDArray[Any],
-    ended: NDArray[Any],
-) -> int:
+def work(board: NDArray[Any], threshold: int, worker: int, workers: int, state: State) -> int:
     """Run tasks until all is ``DONE``, or until there is none to steal (``IDLE``: call again)."""
+    ends, deques, _, ended = state
     failed = 0
     while True:
         node = pop(ends, deques, worker)
@@ -207,7 +195,7 @@ def work(
                 return IDLE
             continue
         failed = 0
-        run_task(board, threshold, worker, node, ends, deques, sums, ended)
+        run_task(board, threshold, worker, node, state)
 
 
 def fork_join(board: NDArray[Any], threshold: int, workers: int = 0) -> int:
@@ -220,13 +208,12 @@ def fork_join(board: NDArray[Any], threshold: int, workers: int = 0) -> int:
     queens, workers = fixed(board), workers or cpu_count()
     # As many levels as halvings after which no range holds more than ``threshold`` queens.
     nodes = 2 << (-(-queens.size // threshold) - 1).bit_length()
-    ends = np.zeros(workers * 2 * LINE, np.int64)
-    deques = np.zeros(workers * CAPACITY, np.int64)
-    sums = np.zeros(nodes, np.int64)
-    ended = np.zeros(nodes, np.int64)
+    lengths = workers * 2 * LINE, workers * CAPACITY, nodes, nodes
+    ends, deques, sums, ended = (np.zeros(length, np.int64) for length in lengths)
+    state = ends, deques, sums, ended
 
     def run(worker: int) -> None:
-        while work(queens, threshold, worker, workers, ends, deques, sums, ended) != DONE:
+        while work(queens, threshold, worker, workers, state) != DONE:
             time.sleep(0)  # nothing to steal: another worker may need this core
 
     push(ends, deques, 0, 1)
