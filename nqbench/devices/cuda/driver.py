@@ -42,7 +42,7 @@ def _checked(answer: tuple[Any, ...], action: str) -> Any:
     status, *values = answer
     if int(status) != 0:
         raise DeviceError(f"the CUDA driver could not {action}: {status.name}")
-    return values[0] if len(values) == 1 else values
+    return values[0] if values else None
 
 
 def device_uuid(index: int) -> str:
@@ -122,8 +122,9 @@ class LoadedCopy:
 
     def variable(self, symbol: str) -> tuple[int, int]:
         """Address and size of a module variable."""
-        answer = _driver().cuModuleGetGlobal(self._module, symbol.encode())
-        address, nbytes = _checked(answer, f"find {symbol}")
+        status, address, nbytes = _driver().cuModuleGetGlobal(self._module, symbol.encode())
+        if int(status) != 0:
+            raise DeviceError(f"the CUDA driver could not find {symbol}: {status.name}")
         return int(address), int(nbytes)
 
     def allow_shared(self, nbytes: int) -> None:

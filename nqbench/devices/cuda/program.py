@@ -218,15 +218,8 @@ class CudaContext(multi_launch.ProgramContext):
         found.loaded.queue(found.arguments(variables))
 
     def synchronize(self) -> None:
-        """Wait for all queued work without sleeping, since a sleep would be part of the time."""
-        event, deadline = self._event, self._deadline
-        event.record()
-        if self._timeout_s is None:
-            event.synchronize()
-            return
-        while not event.query():
-            if time.perf_counter() > deadline:
-                raise self._late()
+        """See ``ProgramContext``."""
+        self._wait()
 
     def _allocate(self, buffer: Buffer) -> None:
         self._memory.allocate(buffer.name)
@@ -246,14 +239,14 @@ class CudaContext(multi_launch.ProgramContext):
     def _read(self, buffer: Buffer, count: int) -> NDArray[Any]:
         nbytes = count * np.dtype(buffer.dtype).itemsize
         if self._staging is None or not 0 < nbytes <= PINNED_BYTES:
-            self.synchronize()
+            self._wait()
             return self._memory.read(buffer.name, count)
         if (buffer.name, count) not in self._views:
             pinned = self._staging[:nbytes]  # as bytes for the copy, and as typed elements
             self._views[buffer.name, count] = (pinned, pinned.view(buffer.dtype))
         raw, typed = self._views[buffer.name, count]
         self._cuda.memcpy_dtoh_async(raw, self._memory.allocations[buffer.name])
-        self.synchronize()
+        self._wait()
         return typed.copy()
 
     def _kernel(self, name: str) -> ProgramKernel:
@@ -263,6 +256,17 @@ class CudaContext(multi_launch.ProgramContext):
             raise self._late()
         self.last = name
         return self._kernels[name]
+
+    def _wait(self) -> None:
+        """Wait for all queued work without sleeping, since a sleep would be part of the time."""
+        event, deadline = self._event, self._deadline
+        event.record()
+        if self._timeout_s is None:
+            event.synchronize()
+            return
+        while not event.query():
+            if time.perf_counter() > deadline:
+                raise self._late()
 
     def _late(self) -> Exception:
         after = f" (after a launch of {self.last})" if self.last else ""
@@ -279,7 +283,7 @@ def _counted(phase: str, operation: Operation) -> Operation:
     def counted(context: SplitContext, *arguments: Any, **options: Any) -> Any:
         started = time.perf_counter()
         found = operation(context, *arguments, **options)
-        context.synchronize()
+        context._wait()
         elapsed = time.perf_counter() - started
         context._add(phase, elapsed)
         context._inside_s += elapsed
@@ -313,7 +317,7 @@ class SplitContext(CudaContext):
         started = time.perf_counter()
         found = self._kernel(kernel)
         finish = found.loaded.queue_timed(found.arguments(variables))
-        self.synchronize()
+        self._wait()
         seconds, _ = finish()
         self._add(kernel, seconds)
         self._inside_s += time.perf_counter() - started
@@ -356,10 +360,10 @@ class ProfiledContext(CudaContext):
         if kernel in self.profiled:
             super().launch(kernel, **variables)
             return
-        self.synchronize()
+        self._wait()
         with cuda_driver.profiled():
             super().launch(kernel, **variables)
-            self.synchronize()
+            self._wait()
         self.profiled.append(kernel)
 
 
