@@ -165,7 +165,7 @@ class Device(ABC):
     """Whether it runs CPU plans itself; otherwise they run on the ``cpu`` device."""
 
     keeps_memory: bool = False
-    """Whether large buffers of a plan that is closed are kept for the next one."""
+    """Whether large buffers of a plan that is closed are kept for the next one, if it has such."""
 
     ramp_s: float = 0.0
     """Seconds of work until the clocks of an idle device have risen."""

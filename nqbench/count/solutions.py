@@ -189,6 +189,11 @@ def count_in_chunks(
         file = stack.enter_context(closing(CountLog(log, board.head))) if log else None
         held = file.parts if file else []
         left = _left(held, board.chunks, log)
+        if left and board.halves and n > MIDDLE_N and not counter.launches:
+            said = (
+                f"--log {log} holds groups of half boards, which a CPU counts up to N = {MIDDLE_N}"
+            )
+            raise StudyError(f"{said}; continue on a GPU, or name another file")
         before = sum(part.weights for part in held)
         weights, parts, again, took_s = before, 0, 0, 0.0
         resumed = done = board.chunks - len(left)
@@ -215,9 +220,6 @@ def count_in_chunks(
 def _by_halves(n: int, counter: ChunkCounter, log: Path | None) -> bool:
     """Whether to count groups of half boards: as the file was begun, else as is fastest."""
     begun = CountLog.is_of_halves(log) if log else None
-    if begun and n > MIDDLE_N and not counter.launches:
-        said = f"--log {log} holds groups of half boards, which a CPU counts up to N = {MIDDLE_N}"
-        raise StudyError(f"{said}; continue on a GPU, or name another file")
     return n in counter.halves_n if begun is None else begun
 
 
@@ -268,6 +270,9 @@ def estimate(n: int, spec: str = "auto") -> str:
     cost = f"a({n}) would take {least}{span(seconds)} on one {gpu}, {many} that share its chunks"
     if choice.kernel_s is None:
         return f"{cost}\nguessed: {choice.system} was not measured yet"
+    if n == choice.n:
+        how = f"{choice.system} on one {choice.gpu}, {choice.date}, study {choice.study}"
+        return f"{cost}\nrecorded: {how}"
     by_solutions = choice.seconds(choice.n, device) * solutions(n) / solutions(choice.n)
     return (
         f"{cost}\npredicted from a recorded run: {choice.system} took {choice.kernel_s} s at N ="

@@ -12,6 +12,7 @@ import atexit
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,8 +50,8 @@ class Gpu(Device):
         self.facts = gpu_facts(index)
         self.lost = False
         """A fault or a kernel that does not end has made the GPU unusable in this process."""
-        self.spare: dict[int, Any] = {}
-        """Allocations that no plan has, by bytes (``keeps_memory``)."""
+        self.spare: dict[int, list[Any]] = {}
+        """Allocations of the plan before, by bytes (``keeps_memory``)."""
         self._context: Any = None
         self._blocking: BlockingKernel | None = None
         self._cannot_block = False
@@ -71,6 +72,12 @@ class Gpu(Device):
     def stop_blocking(self) -> None:
         """Stop blocking the stream in this process, after it was not released in time."""
         self._blocking, self._cannot_block = None, True
+
+    def free_spare(self) -> None:
+        """Free what the next plan has not taken."""
+        for allocation in chain.from_iterable(self.spare.values()):
+            allocation.free()
+        self.spare.clear()
 
     def l2_flush(self) -> Callable[[], None]:
         """Empties the L2 cache, in the order of the stream and without waiting.
@@ -104,6 +111,7 @@ class Gpu(Device):
         atexit.unregister(self.close)
         owned = self._blocking, self._flush, self.spare
         self._blocking, self._flush, self.spare = None, None, {}
+        self.keeps_memory = False  # of plans that are closed later
         if self.lost:
             # Destroying it would wait for a kernel that may never end; the process ends instead.
             context.pop()

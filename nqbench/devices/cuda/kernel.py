@@ -418,6 +418,7 @@ class DeviceMemory:
             self.allocate(buffer.name)
             if buffer.restore:
                 self._pristine[buffer.name] = self._new(buffer)
+        self._device.free_spare()
         # Freed memory comes back with its contents: the right answer of the point before.
         self.refill({}, again=False)
 
@@ -494,8 +495,9 @@ class DeviceMemory:
     def close(self) -> None:
         """Free everything; keep it in a lost process, where freeing would wait for the kernel."""
         for name in [*self.allocations] if self._device.keeps_memory else ():
-            if (nbytes := self._buffers[name].nbytes) >= KEPT_BYTES:
-                self._device.spare[nbytes] = self.allocations.pop(name)
+            nbytes = self._buffers[name].nbytes
+            if nbytes >= KEPT_BYTES and not self._device.lost:
+                self._device.spare.setdefault(nbytes, []).append(self.allocations.pop(name))
         everything = (*self.allocations.values(), *self._pristine.values())
         if self._device.lost:
             ABANDONED.extend(everything)
@@ -509,13 +511,13 @@ class DeviceMemory:
         return buffer.placed(lambda name: int(self.allocations[name]), host_array(buffer))
 
     def _new(self, buffer: Buffer) -> Any:
-        if (spare := self._device.spare.pop(buffer.nbytes, None)) is not None:
-            return spare
+        if spare := self._device.spare.get(buffer.nbytes):
+            return spare.pop()
         try:
             return self._cuda.mem_alloc(max(1, buffer.nbytes))
         except self._cuda.MemoryError as error:
-            if self._device.spare:
-                self._device.spare.clear()
+            if any(self._device.spare.values()):
+                self._device.free_spare()
                 return self._new(buffer)
             free, total = self._cuda.mem_get_info()
             needed = sum(b.nbytes * (2 if b.restore else 1) for b in self._buffers.values())

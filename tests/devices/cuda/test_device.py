@@ -411,6 +411,37 @@ def test_a_cold_launch_writes_twice_the_cache_before_the_timed_interval(
     assert gpu.names().count("mem_alloc") == 3  # two buffers and a copy; the flush is shared
 
 
+def test_large_buffers_serve_the_next_plan(
+    gpu: FakeDriver, plan: KernelPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nqbench.devices.cuda.kernel.KEPT_BYTES", 4000)
+    sizes, device = {"jobs": 1000, "out": 1000, "total": 1}, CudaDevice(0)
+    buffers = [Buffer(name, "int32", length) for name, length in sizes.items()]
+
+    def places() -> dict[str, int]:
+        with device.prepare(dataclasses.replace(plan, buffers=tuple(buffers))) as prepared:
+            assert not any(device.spare.values())
+            return {name: int(at) for name, at in prepared.memory.allocations.items()}
+
+    places()
+    assert gpu.used() == 0
+    device.keeps_memory = True
+    first = places()
+    assert gpu.used() == 8000
+    second = places()
+    assert {name for name in sizes if second[name] in first.values()} == {"jobs", "out"}
+    gpu.capacity = 12000  # more only if what is kept is freed
+    buffers[:2] = [Buffer("jobs", "int32", 2000), Buffer("out", "int32", 990)]
+    places()
+    assert gpu.used() == 8000
+    prepared = device.prepare(dataclasses.replace(plan, buffers=tuple(buffers)))
+    gpu.calls.clear()
+    device.lost = True
+    prepared.close()
+    assert not device.spare
+    assert "free" not in gpu.names()
+
+
 def test_what_prevents_a_flush_is_said(
     gpu: FakeDriver, plan: KernelPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:

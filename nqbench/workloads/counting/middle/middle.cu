@@ -1,5 +1,5 @@
 // Counts the solutions of the N-Queens problem from the middle: pairs of half boards whose words
-// share no bit (groups.py). Kernels: of halves.cuh, cells.cuh, order.cuh, and `join`.
+// share no bit (groups.py). Kernels: of halves.cuh, order.cuh, and `join`.
 #include "order.cuh"
 
 constexpr unsigned kJoinThreads = 128, kTogether = 6;  // tiles of lower halves of a warp

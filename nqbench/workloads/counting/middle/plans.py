@@ -116,8 +116,10 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
     if staged < _WARP or device.shared_per_block < 48 * 1024:  # which `list` takes from n = 21 on
         raise InfeasibleError(f"{device.name} has too little shared memory for system {MIDDLE}")
     arena = _ARENA["cuda" if device.kind == "cuda" else "sim"] * (6 if n in (22, 24) else 1)
-    memory = device.memory_bytes or 1 << 62
-    arena = min(arena, memory // (96 if n % 2 else 24))
+    cuts = number(levels, "split")
+    # What is left beside the quarters and their table.
+    memory = max(0, (device.memory_bytes or 1 << 62) - 3 * _WORD * sum(_boards(n)) - (_WORD << n))
+    arena = min(arena, memory // (96 + 76 * cuts if n % 2 else 24 + 12 * cuts))
     each = 0.4 if n % 2 else 2  # lists, which groups of an odd board share
     batch = max(1, min(count, int(arena / (each * room))))
     # A queen of the middle row leaves a quarter of a list.
@@ -125,7 +127,7 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
     # Lists that a block has room for: one that is collected and, in buckets, three more: of 8 the
     # fullest has about a quarter of a long list.
     rooms = 1 + 3 * (shape.bucket_bits > 0)
-    working = min(shape.blocks * device.multiprocessors, batch << number(levels, "split"))
+    working = min(shape.blocks * device.multiprocessors, batch << cuts)
     working = max(1, min(working, memory // (6 * _WORD * rooms * room)))
     return {
         **{"groups": count, "batch": batch, "room": room, "staged": staged},
@@ -147,6 +149,9 @@ def make_plan(
     spans = [found[first : first + batch, :2].ravel() for first in range(0, len(found), batch)]
     sides = [np.unique(span, return_inverse=True) for span in spans]
     most = max(len(sets) for sets, _ in sides) if n % 2 else 2 * full
+    most = -(-most // max(1, full // 8)) * max(
+        1, full // 8
+    )  # the same for most launches of a count
     # A queen of the middle row leaves a quarter of a list; a cut puts about a third of the halves
     # into two cells. Each list begins at a multiple of 32 tiles where it is ordered.
     halves = (3 * full // 2 + 1 if n % 2 else 2 * full) * room
@@ -168,6 +173,11 @@ def _quarters(n: int) -> tuple[int, ...]:
     return tuple(dict.fromkeys((n // 4, n // 2 - n // 4)))
 
 
+def _boards(n: int) -> list[int]:
+    """Room for quarters: a set has it for every order of its columns, in multiples of 32."""
+    return [-(-factorial(rows) // _WARP) * _WARP * comb(n, rows) for rows in _quarters(n)]
+
+
 def _inputs(n: int, found: Groups, sides: list[Any]) -> list[Buffer]:
     sets, numbers = map(np.concatenate, zip(*sides, strict=True))
     data: dict[str, NDArray[np.uint32]] = {
@@ -186,8 +196,7 @@ Numbers = Mapping[str, int | float | str]
 def _work_space(levels: Mapping[str, Level], numbers: Numbers, groups: int) -> list[Buffer]:
     lists, room, tiles = int(numbers["lists"]), int(numbers["room"]), int(numbers["tiles"])
     n, cells = number(levels, "n"), int(numbers["batch"]) << int(numbers["cuts"])
-    # A set has room for every order of its columns, in multiples of 32.
-    boards = [-(-factorial(rows) // _WARP) * _WARP * comb(n, rows) for rows in _quarters(n)]
+    boards = _boards(n)
     return [
         Buffer("spans", "uint32", 2 << n),
         Buffer("bits", "uint32", 2 * boards[0]),
