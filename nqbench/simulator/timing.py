@@ -15,6 +15,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import reduce
 from operator import add, mul, sub
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from nqbench.simulator.translation import Translation
 
 LANES: Final = 32
+CASES: Final = 128
+"""Of which a mean is taken: of where the loads of a basic block find their words."""
+OFF_CHIP: Final = ("LD", "LDG", "LDL", "ATOM", "ATOMG")
 SECTOR_BYTES: Final = 1 << SECTOR_BITS
 PRODUCTS: Final = ("mul", "mad", "fma")
 """Opcodes of the multiply-add lanes, of whatever type."""
@@ -116,8 +120,7 @@ def work_of(
     issued, integer, products, doubles = (issues @ np.array(each)).T
     hit1, hit2 = hits
     held = chip.get("l1_holds", ()) if chip["l1_shared_bytes"] else ()
-    shares = [hit1] * bool(held) + [hit2] * bool(chip["l2_bytes"])
-    warps, loads, walked = len(executions), 0.0, 0.0
+    warps, waits = len(executions), dict[Instruction, Float]()
     passes, lines, again, parted, met, loaded, stored, partial, alone = np.zeros((9, warps))
     own = [line for block in blocks for line in {i.where.line for i in block.code}]
     # A function that is called from several places has no blocks of its own.
@@ -147,13 +150,17 @@ def work_of(
             passes += counts["passes"]
             again += counts["passes"] - requests
         elif site.space in ("global", "local"):
+            if site.instruction.opcode != "st":
+                beyond = [float(np.sum(of)) for of in (counts["from_l2"], counts["from_memory"])]
+                whole = max(float(np.sum(requests)), 1.0)
+                waits[site.instruction] = rates.off_chip(
+                    beyond[0] / whole, beyond[1] / whole, site.space in held
+                )
             lines += counts[pipe]
             again += counts[pipe] - requests
             sectors = counts["sectors"]
             if site.space in held and site.instruction.opcode in ("ld", "ldu"):
                 loaded += sectors * SECTOR_BYTES
-                loads += float(np.sum(requests))
-                walked += float(np.sum(counts[pipe]))
                 continue
             stored += sectors * SECTOR_BYTES
             if site.instruction.opcode == "st":
@@ -167,15 +174,7 @@ def work_of(
     memory = l2_bytes * (1 - hit2) if chip["l2_bytes"] else l2_bytes
     l2_bytes = l2_bytes + partial * SECTOR_BYTES * (chip.get("l2_partial_cost", 1) - 1)
     per_pass, per_line = chip["shared_clocks_per_pass"], 1 / chip["l1_transactions_per_clock"]
-    alone += apart + again * per_pass
-    # A warp waits for the slowest of the lines that it asks for.
-    each_load = max(walked / loads, 1.0) if machine is not None and loads else 1.0
-    found = before = 0.0
-    for level, share in enumerate([*shares, 1.0], len(rates.off_chip) - len(shares) - 1):
-        found += (1 - found) * share
-        part, before = found**each_load - before, found**each_load
-        if part:
-            alone += part * (issues @ rates.blocks(machine, left, level))
+    alone += apart + again * per_pass + issues @ rates.blocks(machine, left, waits)
     shared = {
         "issue": (issued + parted + met) / rates.issue_per_clock,
         "integer": integer / (chip["integer_per_clock"] / LANES),
@@ -196,40 +195,59 @@ class Rates:
         self.chip, self.assembled, self.step = chip, assembled, chip["issue_clocks"]
         self.issue_per_clock = chip["schedulers"] * chip["issue_width"] / self.step
         self.branch, self.predicate = chip["branch_latency"], chip["predicate_latency"]
-        below = [level for level, size in CACHES.items() if chip[size]] + ["memory"]
-        self.off_chip = [float(chip[f"{level}_latency"]) for level in below]
-        self.atomic_level = len(below) - 1 - ("l2" in below)
+        self.random = np.random.default_rng(0)
+
+    def off_chip(self, from_l2: float, from_memory: float, held: bool) -> Float:
+        """Clocks of ``CASES`` accesses off the chip, of which so many wait for L2 or more and for
+        the memory. Where L1 does not hold what they ask for, all do."""
+        levels = [*(level for level, size in CACHES.items() if self.chip[size]), "memory"]
+        near = levels[0] if held else levels[-2:][0]
+        steps = [near, levels[-2:][0], levels[-1]]
+        part = (np.arange(CASES) + 0.5) / CASES
+        depth = (part < from_l2).astype(int) + (part < from_memory)
+        return np.array([float(self.chip[f"{level}_latency"]) for level in steps])[depth]
 
     def blocks(
-        self, machine: MachineBlocks | None, left: Sequence[Sequence[Instruction]], level: int
+        self,
+        machine: MachineBlocks | None,
+        left: Sequence[Sequence[Instruction]],
+        waits: Mapping[Instruction, Float],
     ) -> Float:
-        """``alone`` of each basic block, by the machine code if there is any."""
+        """``alone`` of each basic block, by the machine code if there is any. ``waits``: what each
+        access off the chip takes in ``CASES`` cases."""
         if machine is None:
-            return np.array([self.alone(of, level) for of in left])
-        results = dict.fromkeys(("LD", "LDG", "LDL"), self.off_chip[level])
-        atomic = self.off_chip[max(level, self.atomic_level)]
+            return np.array([self.alone(of, waits) for of in left])
+        of_line = {i.where.line: cases for i, cases in waits.items()}
         others, read = float(self.chip["shared_latency"]), float(self.chip["arithmetic_latency"])
-        results |= dict.fromkeys(("ATOM", "ATOMG"), atomic)
         more = {name: self.chip.get(f"{name.lower()}_clocks", 0.0) for name in ("YIELD", "BSYNC")}
-        return machine.clocks(lambda name: results.get(name, others), read, more)
 
-    def alone(self, instructions: Sequence[Instruction], level: int) -> float:
+        def latency(i: MachineInstruction) -> Float | float:
+            if i.name in OFF_CHIP and i.line in of_line:
+                return self.random.permutation(of_line[i.line])
+            return others
+
+        return machine.clocks(latency, read, more)
+
+    def alone(
+        self, instructions: Sequence[Instruction], waits: Mapping[Instruction, Float]
+    ) -> float:
         """Clocks that a lone warp takes for one execution of a basic block: every instruction
-        issues in order, when its operands are there; what the block leaves is waited for.
-        ``level`` is of ``off_chip``, where accesses off the chip find their words."""
-        now, ready, made = 0.0, dict[Register, float](), dict[Register, float]()
+        issues in order, when its operands are there; what the block leaves is waited for."""
+        now, start = np.zeros(CASES), np.zeros(CASES)
+        ready, made = dict[Register, Float](), dict[Register, Float]()
         for i in instructions:
-            start = max([now, *(ready.get(r, 0.0) for r in sources(i))])
+            start = reduce(np.maximum, (ready[r] for r in sources(i) if r in ready), now)
             if i.guard and i.guard in made:
-                start = max(start, made[i.guard] + self.predicate)
+                start = np.maximum(start, made[i.guard] + self.predicate)
             issues = self.units(i)[0]
-            start += max(issues - 1, 0) * self.chip["arithmetic_latency"]  # one after another
+            start = start + max(issues - 1, 0) * self.chip["arithmetic_latency"]  # one by one
             step = self.branch if i.opcode in ("bra", "brx") else self.step
             now = start + step * (issues > 0)
+            takes = self.random.permutation(waits[i]) if i in waits else self._latency(i)
             for register in results(i):
                 made[register] = start
-                ready[register] = start + (0 if _copies(i) else self._latency(i, level))
-        return max([now, *ready.values()])
+                ready[register] = start + (0 if _copies(i) else takes)
+        return float(np.mean(reduce(np.maximum, ready.values(), now)))
 
     def units(self, i: Instruction) -> tuple[float, float, float, float]:
         """Machine instructions that ptxas makes of an instruction; those of the integer lanes (of
@@ -244,13 +262,13 @@ class Rates:
         issues = 0 if _copies(i) or i in self.assembled.dropped else length
         return issues, integer, products, products * ("f64" in i.modifiers)
 
-    def _latency(self, i: Instruction, level: int) -> float:
+    def _latency(self, i: Instruction) -> float:
         shared, arithmetic = self.chip["shared_latency"], self.chip["arithmetic_latency"]
         if i.opcode in ("ld", "ldu", *ATOMICS):
             if "shared" in i.modifiers:
                 return float(shared)
             if "param" not in i.modifiers and "const" not in i.modifiers:
-                return self.off_chip[max(level, self.atomic_level * (i.opcode in ATOMICS))]
+                return float(self.off_chip(0, 0, i.opcode not in ATOMICS)[0])
         if i.opcode == "mov" and isinstance(i.operands[-1], Name):
             special = i.operands[-1].name.startswith("%")  # it takes the way of shared memory
             return float(shared if special else arithmetic)

@@ -99,13 +99,15 @@ def test_a_lone_warp_by_hand() -> None:
     instructions = [*block.instructions, block.closing]
     rates = Rates(required(H100), Assembled())
     assert rates.issue_per_clock == 4
-    assert [rates.alone(instructions, level) for level in range(3)] == [64, 322, 663]
+    (load,) = (i for i in instructions if i.opcode == "ld" and "global" in i.modifiers)
+    for deep, clocks in (((0, 0), 64), ((1, 0), 322), ((1, 1), 663), ((0.5, 0.25), 278.25)):
+        assert rates.alone(instructions, {load: rates.off_chip(*deep, held=True)}) == clocks
     # A load that is part of a wider one does not issue, but its word is there no earlier.
     merged = Assembled(dropped={instructions[0]})
-    assert Rates(required(H100), merged).alone(instructions[:1], 0) == 24
+    assert Rates(required(H100), merged).alone(instructions[:1], {}) == 24
     # GTX 480: an instruction every 2 clocks, 40, 22, 22, 22: the branch issues at 84, the load's
     # word is there at 64 + 40 (L1 like shared memory), so the branch counts: 84 + 22.
-    assert Rates(required(load_model("gtx480")), Assembled()).alone(instructions, 0) == 106
+    assert Rates(required(load_model("gtx480")), Assembled()).alone(instructions, {}) == 106
     assert Rates(required(load_model("gtx560ti")), Assembled()).issue_per_clock == 2
     assert Rates(required(load_model("gtx280")), Assembled()).issue_per_clock == 0.25
 
@@ -146,8 +148,9 @@ def test_what_a_multiprocessor_shares_by_hand() -> None:
     text = "ld.shared.u32 %r1, [s]; ld.global.u32 %r4, [%rd1]; add.s32 %r2, %r2, 1;"
     text += "sub.s32 %r5, %r5, 1; fma.rn.f32 %f1, %f1, %f1, %f1; mul.lo.u32 %r3, %r3, %r3;"
     program = build(ptx(text, 0, ".shared .u32 s;"), "k", RULES)
-    sites = np.zeros((1, 2, len(SITE_FIELDS)), np.int64)
-    sites[:, :, [SITE_FIELDS.index(name) for name in ("passes", "lines")]] = 6, 10
+    sites = np.zeros((1, 2, len(SITE_FIELDS)))
+    told = [SITE_FIELDS.index(name) for name in ("passes", "lines", "from_l2", "from_memory")]
+    sites[:, :, told] = 6, 10, 1, 0.25
     chip = replace(H100.chip, l1_shared_bytes=0, shared_clocks_per_pass=2)
     model = replace(H100, chip=replace(chip, l1_transactions_per_clock=4.0))
     work = work_of(program, np.ones((1, len(program.blocks), 4), int), sites, model, (0.0, 0.75))
