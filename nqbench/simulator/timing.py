@@ -13,6 +13,7 @@ It is a model. Its result is called ``modelled`` and never stands with a measure
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import reduce
@@ -40,6 +41,8 @@ LANES: Final = 32
 CASES: Final = 128
 """Of which a mean is taken: of where the loads of a basic block find their words."""
 OFF_CHIP: Final = ("LD", "LDG", "LDL", "ATOM", "ATOMG")
+SCHEDULED: Final = ("issue", "integer", "products", "doubles")
+"""What each scheduler of a multiprocessor has of its own, for its warps alone."""
 SECTOR_BYTES: Final = 1 << SECTOR_BITS
 PRODUCTS: Final = ("mul", "mad", "fma")
 """Opcodes of the multiply-add lanes, of whatever type."""
@@ -66,6 +69,7 @@ class KernelWork:
     ``l2_bytes``, ``memory_bytes``  to and from the L2 cache and the device memory
     ``contended``  atomics of the launch on the word of global memory that has most, and those on
                    whole numbers in the piece of it that has most
+    ``passes``     how often the warp comes by the place of the code where it comes by most
     """
 
     alone: Float
@@ -73,6 +77,7 @@ class KernelWork:
     l2_bytes: Float
     memory_bytes: Float
     contended: Sequence[int] = (0, 0)
+    passes: Float | float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +156,10 @@ def work_of(
             again += counts["passes"] - requests
         elif site.space in ("global", "local"):
             if site.instruction.opcode != "st":
-                beyond = [float(np.sum(of)) for of in (counts["from_l2"], counts["from_memory"])]
                 whole = max(float(np.sum(requests)), 1.0)
-                waits[site.instruction] = rates.off_chip(
-                    beyond[0] / whole, beyond[1] / whole, site.space in held
-                )
+                shares = (float(np.sum(counts[of])) / whole for of in ("from_l2", "from_memory"))
+                near = site.space in held and site.instruction.opcode not in ATOMICS
+                waits[site.instruction] = rates.off_chip(near, *shares)
             lines += counts[pipe]
             again += counts[pipe] - requests
             sectors = counts["sectors"]
@@ -184,7 +188,8 @@ def work_of(
     }
     if doubles.any() and "double_per_clock" in chip:
         shared["doubles"] = doubles / (chip["double_per_clock"] / LANES)
-    return KernelWork(alone, shared, l2_bytes, memory, [*map(int, contended)])
+    passes = executions.max(axis=1, initial=1.0)
+    return KernelWork(alone, shared, l2_bytes, memory, [*map(int, contended)], passes)
 
 
 class Rates:
@@ -197,15 +202,16 @@ class Rates:
         self.branch, self.predicate = chip["branch_latency"], chip["predicate_latency"]
         self.random = np.random.default_rng(0)
 
-    def off_chip(self, from_l2: float, from_memory: float, held: bool) -> Float:
-        """Clocks of ``CASES`` accesses off the chip, of which so many wait for L2 or more and for
-        the memory. Where L1 does not hold what they ask for, all do."""
-        levels = [*(level for level, size in CACHES.items() if self.chip[size]), "memory"]
-        near = levels[0] if held else levels[-2:][0]
-        steps = [near, levels[-2:][0], levels[-1]]
+    def off_chip(self, held: bool, from_l2: float, from_memory: float) -> Float:
+        """Clocks of ``CASES`` accesses off the chip, of which such parts wait for L2 or more and
+        for the memory; for L2 all, where L1 does not hold what they ask for."""
+        near = [float(self.chip[f"{of}_latency"]) for of, size in CACHES.items() if self.chip[size]]
+        far = float(self.chip["memory_latency"])
         part = (np.arange(CASES) + 0.5) / CASES
-        depth = (part < from_l2).astype(int) + (part < from_memory)
-        return np.array([float(self.chip[f"{level}_latency"]) for level in steps])[depth]
+        beyond_l1 = np.where(part < from_memory, far, [*near, far][-2:][0])
+        within = part >= from_l2 if held and near else np.zeros(CASES, bool)
+        found: Float = np.where(within, [*near, far][0], beyond_l1)
+        return found
 
     def blocks(
         self,
@@ -223,7 +229,8 @@ class Rates:
 
         def latency(i: MachineInstruction) -> Float | float:
             if i.name in OFF_CHIP and i.line in of_line:
-                return self.random.permutation(of_line[i.line])
+                found: Float = self.random.permutation(of_line[i.line])
+                return found
             return others
 
         return machine.clocks(latency, read, more)
@@ -268,7 +275,7 @@ class Rates:
             if "shared" in i.modifiers:
                 return float(shared)
             if "param" not in i.modifiers and "const" not in i.modifiers:
-                return float(self.off_chip(0, 0, i.opcode not in ATOMICS)[0])
+                return float(self.off_chip(i.opcode not in ATOMICS, 0, 0)[0])
         if i.opcode == "mov" and isinstance(i.operands[-1], Name):
             special = i.operands[-1].name.startswith("%")  # it takes the way of shared memory
             return float(shared if special else arithmetic)
@@ -293,7 +300,9 @@ def modelled(work: KernelWork, model: Model, warps_per_block: int, resident: int
     # The place of a block that has ended is empty for a while.
     later = np.arange(len(work.alone)) >= warps_per_block * max(resident, 1) * multiprocessors
     alone = work.alone + later * chip.get("restart_clocks", 0.0)
-    span = makespan(alone, work.shared, together, warps_per_block, resident, multiprocessors)
+    parts = {name: chip["schedulers"] if name in SCHEDULED else 1 for name in work.shared}
+    alone = alone + turns(work, warps_per_block, parts)
+    span = makespan(alone, work.shared, together, warps_per_block, resident, multiprocessors, parts)
     clocks = {
         "makespan": span,
         "longest_warp": float(work.alone.max(initial=0.0)),
@@ -306,6 +315,22 @@ def modelled(work: KernelWork, model: Model, warps_per_block: int, resident: int
     return Modelled(whole / hertz + 1e-6 * chip["launch_us"], clocks)
 
 
+def turns(work: KernelWork, warps_per_block: int, parts: Mapping[str, int]) -> Float:
+    """Clocks that the warps of a block wait for each other, which start in step: one after another
+    takes what is scarcest, in its first pass through the code."""
+    waits = np.zeros(len(work.alone) // warps_per_block)
+    for name, of in work.shared.items():
+        of_block = (of / work.passes).reshape(-1, warps_per_block).sum(axis=1)
+        waits = np.maximum(waits, of_block * _others(parts[name], warps_per_block))
+    return np.repeat(waits, warps_per_block)
+
+
+def _others(parts: int, warps: int) -> float:
+    """Which part of what ``warps`` ask for a warp may have to wait for, if they are spread over
+    ``parts`` of a multiprocessor: not for its own."""
+    return max(0.0, 1 - parts / max(warps, 1))
+
+
 def makespan(
     alone: Float,
     shared: Mapping[str, Float],
@@ -313,18 +338,23 @@ def makespan(
     warps_per_block: int,
     resident: int,
     multiprocessors: int,
+    parts: Mapping[str, int] | None = None,
 ) -> float:
     """Clocks until the last warp has ended. ``together``: clocks that each warp takes of each thing
     that all multiprocessors share.
 
     A multiprocessor whose warps, each at its own speed, would use something shared ``f`` > 1 times
     as fast as it works slows all of them down by ``f``; so does the chip all its multiprocessors.
+    Short of that they meet too: if they kept in step, the times of the others would come on top,
+    and if they were evenly spread, they would not matter. The root of the sum of squares is taken.
     The next block of a multiprocessor starts when one has ended; where blocks of several end at
-    once, they take turns.
+    once, they take turns. ``parts``: in how many parts a multiprocessor has a shared thing, 1 if
+    not given, each for as many of its warps.
     """
     uses = [*shared.values(), *together.values()]
     rates = np.stack([of / np.maximum(alone, 1) for of in uses], axis=1).tolist()
-    crew = [_Multiprocessor(len(shared), len(together)) for _ in range(multiprocessors)]
+    split = [(parts or {}).get(name, 1) for name in shared]
+    crew = [_Multiprocessor(split, len(together)) for _ in range(multiprocessors)]
     waiting = iter(range(len(alone) // warps_per_block))
     left = [warps_per_block] * (len(alone) // warps_per_block)
     takes: list[float] = alone.tolist()
@@ -342,18 +372,22 @@ def makespan(
     asked = [0.0] * len(together)
     for on in crew:
         asked = on.settle(asked)
+    running = sum(len(on.ends) for on in crew)
     events = [(on.next_end(), number) for number, on in enumerate(crew) if on.ends]
     heapq.heapify(events)
     clocks = before = 0.0
     while events:
         now, turn = events[0]
-        clocks += (now - before) * max([1.0, *asked])
+        clocks += (now - before) * _slower(max(asked, default=0.0), 1, running)
         on, before = crew[turn % multiprocessors], now
         on.now, (on.progress, warp) = now, heapq.heappop(on.ends)
         on.used = [*map(sub, on.used, rates[warp])]
+        running -= 1
         left[warp // warps_per_block] -= 1
         if not left[warp // warps_per_block]:
+            running -= len(on.ends)
             start(on)
+            running += len(on.ends)
         asked = on.settle(asked)
         if on.ends:
             heapq.heapreplace(events, (on.next_end(), turn + multiprocessors))
@@ -362,19 +396,26 @@ def makespan(
     return clocks
 
 
+def _slower(use: float, parts: int, warps: int) -> float:
+    """How much longer warps take that ask for ``use`` of something if each goes at its own speed,
+    ``warps`` of them spread over ``parts``."""
+    return max(use, math.hypot(1.0, use * _others(parts, warps)))
+
+
 class _Multiprocessor:
     """One multiprocessor and its warps, by the ``progress`` (clocks at full speed) at which they
     end. Its clock ``now`` stands still while the chip slows it down."""
 
-    def __init__(self, own: int, chip: int) -> None:
+    def __init__(self, parts: Sequence[int], chip: int) -> None:
         self.now = self.progress = 0.0
-        self.slower, self.own = 1.0, own
-        self.used, self.asks = [0.0] * (own + chip), [0.0] * chip
+        self.slower, self.parts, self.own = 1.0, parts, len(parts)
+        self.used, self.asks = [0.0] * (self.own + chip), [0.0] * chip
         self.ends: list[tuple[float, int]] = []
 
     def settle(self, asked: list[float]) -> list[float]:
         """Its warps have changed: what all multiprocessors now ask of what the chip shares."""
-        self.slower = max(1.0, *self.used[: self.own])
+        uses = zip(self.used, self.parts, strict=False)
+        self.slower = max(_slower(use, parts, len(self.ends)) for use, parts in uses)
         before, self.asks = self.asks, [use / self.slower for use in self.used[self.own :]]
         return [all_ - old + new for all_, old, new in zip(asked, before, self.asks, strict=True)]
 

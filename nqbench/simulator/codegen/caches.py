@@ -20,6 +20,10 @@ from nqbench.simulator.rules import LINE_BITS, AccessKind, SectorRules, each_gro
 
 L1_WAYS: Final = 4
 L2_WAYS: Final = 16
+HASH: Final = -1640531535
+"""Spreads lines over the sets of an L1 of compute capability 7.0 and later, wherever they are: its
+associativity is not known, and rows a power of two apart do not throw each other out (matmul with
+4 x 4 results a thread reads 256 of them on an H200). It is 2^32 over the golden ratio."""
 CONTENDED: Final = 1 << 20
 """Words of global memory whose atomics are counted apart: those 4 MiB apart share a count."""
 PIECE_BITS: Final = 9
@@ -129,8 +133,8 @@ def define_contended(module: Module) -> None:
 class _Level:
     """Finds a line in a cache of ``ways``."""
 
-    def __init__(self, f: Function, context: Value, ways: int) -> None:
-        self.f = f
+    def __init__(self, f: Function, context: Value, ways: int, hashed: bool = False) -> None:
+        self.f, self.hashed = f, hashed
         self.ways = ways
         self.counts = Fields(f, f.pointer(Fields(f, context).get(Context.CACHE_COUNTS)))
 
@@ -138,7 +142,8 @@ class _Level:
         """The place of the line, or of the one that has to go for it, and whether it is there."""
         f, type_ = self.f, ir.vector(I32, self.ways)
         sets = f.resize(f.op("udiv", nbytes, const(I64, set_bytes(self.ways))), 32)
-        number = f.resize(f.op("urem", line, sets), 64)
+        mixed = f.op("lshr", f.op("mul", line, const(I32, HASH)), const(I32, 16))
+        number = f.resize(f.op("urem", mixed if self.hashed else line, sets), 64)
         at = f.offset(cache, f.op("mul", number, const(I64, set_bytes(self.ways))))
         same = f.compare("eq", f.load(type_, at, 4), f.splat(line, self.ways))
         hits = f.cast("bitcast", same, f"i{self.ways}")
@@ -209,7 +214,7 @@ def _level_1(module: Module, rules: SectorRules) -> None:
     parameters = "ptr context, ptr cache, i32 line, i32 sectors, i32 way, i32 turn"
     f = Function(module, f"void sim_l1({parameters}) noinline nounwind")
     context, cache, line, sectors, way, turn = f.parameters
-    level = _Level(f, context, L1_WAYS)
+    level = _Level(f, context, L1_WAYS, hashed=not rules.fills_lines)
     size, none = Fields(f, context).get(Context.L1_BYTES), const(I32, 0)
     is_ = {w: f.compare("eq", way, const(I32, w)) for w in AccessKind}
     local = f.or_(is_[AccessKind.LOCAL_LOAD], is_[AccessKind.LOCAL_STORE])
