@@ -69,7 +69,7 @@ class KernelWork:
     ``l2_bytes``, ``memory_bytes``  to and from the L2 cache and the device memory
     ``contended``  atomics of the launch on the word of global memory that has most, and those on
                    whole numbers in the piece of it that has most
-    ``passes``     how often the warp comes by the place of the code where it comes by most
+    ``rounds``     of the loop that the warp goes through most often, at least 1
     """
 
     alone: Float
@@ -77,7 +77,7 @@ class KernelWork:
     l2_bytes: Float
     memory_bytes: Float
     contended: Sequence[int] = (0, 0)
-    passes: Float | float = 1.0
+    rounds: Float | float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +188,8 @@ def work_of(
     }
     if doubles.any() and "double_per_clock" in chip:
         shared["doubles"] = doubles / (chip["double_per_clock"] / LANES)
-    passes = executions.max(axis=1, initial=1.0)
-    return KernelWork(alone, shared, l2_bytes, memory, [*map(int, contended)], passes)
+    rounds = executions.max(axis=1, initial=1.0)
+    return KernelWork(alone, shared, l2_bytes, memory, [*map(int, contended)], rounds)
 
 
 class Rates:
@@ -200,17 +200,17 @@ class Rates:
         self.chip, self.assembled, self.step = chip, assembled, chip["issue_clocks"]
         self.issue_per_clock = chip["schedulers"] * chip["issue_width"] / self.step
         self.branch, self.predicate = chip["branch_latency"], chip["predicate_latency"]
+        below = [chip[f"{of}_latency"] for of, size in CACHES.items() if chip[size]]
+        below.append(chip["memory_latency"])
+        self.levels: Float = np.array([below[0], below[-2:][0], below[-1]], float)
         self.random = np.random.default_rng(0)
 
     def off_chip(self, held: bool, from_l2: float, from_memory: float) -> Float:
         """Clocks of ``CASES`` accesses off the chip, of which such parts wait for L2 or more and
         for the memory; for L2 all, where L1 does not hold what they ask for."""
-        near = [float(self.chip[f"{of}_latency"]) for of, size in CACHES.items() if self.chip[size]]
-        far = float(self.chip["memory_latency"])
         part = (np.arange(CASES) + 0.5) / CASES
-        beyond_l1 = np.where(part < from_memory, far, [*near, far][-2:][0])
-        within = part >= from_l2 if held and near else np.zeros(CASES, bool)
-        found: Float = np.where(within, [*near, far][0], beyond_l1)
+        depth = (part < from_l2).astype(int) + (part < from_memory)
+        found: Float = self.levels[np.maximum(depth, 1 - held)]
         return found
 
     def blocks(
@@ -227,11 +227,10 @@ class Rates:
         others, read = float(self.chip["shared_latency"]), float(self.chip["arithmetic_latency"])
         more = {name: self.chip.get(f"{name.lower()}_clocks", 0.0) for name in ("YIELD", "BSYNC")}
 
-        def latency(i: MachineInstruction) -> Float | float:
-            if i.name in OFF_CHIP and i.line in of_line:
-                found: Float = self.random.permutation(of_line[i.line])
-                return found
-            return others
+        def latency(i: MachineInstruction) -> Float:
+            known = i.name in OFF_CHIP and i.line in of_line
+            found: Float = self.random.permutation(of_line[i.line] if known else [others])
+            return found
 
         return machine.clocks(latency, read, more)
 
@@ -317,10 +316,10 @@ def modelled(work: KernelWork, model: Model, warps_per_block: int, resident: int
 
 def turns(work: KernelWork, warps_per_block: int, parts: Mapping[str, int]) -> Float:
     """Clocks that the warps of a block wait for each other, which start in step: one after another
-    takes what is scarcest, in its first pass through the code."""
+    takes what is scarcest, in the first round."""
     waits = np.zeros(len(work.alone) // warps_per_block)
     for name, of in work.shared.items():
-        of_block = (of / work.passes).reshape(-1, warps_per_block).sum(axis=1)
+        of_block = (of / work.rounds).reshape(-1, warps_per_block).sum(axis=1)
         waits = np.maximum(waits, of_block * _others(parts[name], warps_per_block))
     return np.repeat(waits, warps_per_block)
 
