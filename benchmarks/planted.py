@@ -18,6 +18,7 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 SOURCE = Path(__file__).parents[1] / "tests/simulator/kernels/planted.cu"
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
@@ -36,23 +37,33 @@ int main(int, char** argv) {{
 """
 
 
-def planted() -> dict[str, tuple[str, set[int]]]:
-    """Of each kernel the kind of its mistake (empty: none) and the lines it stands in."""
-    found: dict[str, tuple[str, set[int]]] = {}
+class Planted(NamedTuple):
+    """The kind of a kernel's mistake (empty: none), the lines it stands in, and which fence is
+    missing, if only that: ``__threadfence() after``."""
+
+    kind: str = ""
+    lines: frozenset[int] = frozenset()
+    fence: str = ""
+
+
+def planted() -> dict[str, Planted]:
+    """Every kernel and what is wrong with it."""
+    found: dict[str, Planted] = {}
     name = ""
     for number, line in enumerate(SOURCE.read_text(encoding="utf-8").splitlines(), 1):
         if begins := re.match(r"K (\w+)\(", line):
             name = begins[1]
-            found[name] = "", set()
-        if bad := re.search(r"// bad: (.+)", line):
-            found[name] = bad[1], found[name][1] | {number}
+            found[name] = Planted()
+        if bad := re.search(r"// bad: ([a-z ]+)(?:, no (.+))?", line):
+            lines, fence = found[name].lines | {number}, bad[2] or found[name].fence
+            found[name] = Planted(bad[1], lines, fence)
     return found
 
 
 def reported(program: Path, name: str, tool: str, seconds: float) -> tuple[bool, set[int]]:
     """Whether a tool reports anything of a kernel, and the lines of ``planted.cu`` that it names;
     a program that hangs is stopped."""
-    command = ["compute-sanitizer", "--tool", tool, "--kill", "yes", str(program), name]
+    command = ["compute-sanitizer", "--tool", tool, str(program), name]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
     ) as run:
@@ -89,7 +100,7 @@ def main() -> None:
             for tool in TOOLS
         }
         for name in names:
-            kind, lines = kernels[name]
+            kind, lines, _ = kernels[name]
             results = {tool: runs[name, tool].result() for tool in TOOLS}
             says = [tool for tool, (wrong, _) in results.items() if wrong]
             right = [tool for tool in says if results[tool][1] & lines]

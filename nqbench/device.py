@@ -164,6 +164,9 @@ class Device(ABC):
     cpu_plans: bool = False
     """Whether it runs CPU plans itself; otherwise they run on the ``cpu`` device."""
 
+    keeps_memory: bool = False
+    """Whether large buffers of a plan that is closed are kept for the next one."""
+
     ramp_s: float = 0.0
     """Seconds of work until the clocks of an idle device have risen."""
 

@@ -300,6 +300,7 @@ class KernelLauncher:
     ) -> None:
         self._thread = ThreadPoolExecutor(1)
         self.device = self.run(open_device, spec)
+        self.device.keeps_memory = True
         self._choice, self._alone = choice, alone
         self._launches: dict[int, tuple[int, int]] = {}
 

@@ -27,6 +27,7 @@ from nqbench.point import Level
 from nqbench.workloads.counting.factors import MAX_N
 from nqbench.workloads.counting.known import SOLUTIONS, solutions
 from nqbench.workloads.counting.plans import QUICK
+from nqbench.workloads.counting.systems import MIDDLE_N
 
 COUNTING: Final = "counting"
 ON_CPU: Final = "cpu.frontier_multicore"
@@ -214,6 +215,9 @@ def count_in_chunks(
 def _by_halves(n: int, counter: ChunkCounter, log: Path | None) -> bool:
     """Whether to count groups of half boards: as the file was begun, else as is fastest."""
     begun = CountLog.is_of_halves(log) if log else None
+    if begun and n > MIDDLE_N and not counter.launches:
+        said = f"--log {log} holds groups of half boards, which a CPU counts up to N = {MIDDLE_N}"
+        raise StudyError(f"{said}; continue on a GPU, or name another file")
     return n in counter.halves_n if begun is None else begun
 
 

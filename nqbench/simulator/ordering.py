@@ -8,8 +8,8 @@ Two accesses are ordered if a barrier lies between them that both threads took p
   memory barriers, but what a lane read before one it has read: a second set of clocks, for readers,
   is joined at these too (``CONVERGE``);
 - threads that used the same atomic variable one after the other are ordered by it, as in a lock or
-  in a grid sync; those of different blocks if the first had a fence before, and the second, where
-  it reads, a fence or a barrier of its block after.
+  in a grid sync, if the first had a fence before, and the second, where it reads, a fence or a
+  barrier of its block after. Within a block fences of any scope do.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ C_SLOTS, C_SLOT_STRIDE = int(Context.SLOTS), int(Context.SLOT_STRIDE)
 W_INDEX, W_SLOT = int(Warp.INDEX), int(Warp.SLOT)
 W_X, W_Y, W_Z = int(Warp.CTAID_X), int(Warp.CTAID_Y), int(Warp.CTAID_Z)
 # fmt: off
-(FIRST, THREADS, WARPS, SLOTS, CELLS, CELLS_PER_SLOT, GLOBAL_CELLS, KNOWN, GLOBAL_KNOWN,
+(FIRST, THREADS, WARPS, CELLS, CELLS_PER_SLOT, GLOBAL_CELLS, KNOWN, GLOBAL_KNOWN,
  LOCAL_KNOWN, LOCAL_BYTES, OWNERS, EPOCHS, JOINS, LANES, RINGS, TIME,
  SHARED_SHIFT, GLOBAL_SHIFT, FOUND, FOUND_COUNT, MEETINGS, BLOCK_RINGS, EXTENTS, FENCES,
  PENDING, CHANGES, COPY, COPIED, COPIES, COPY_KNOWN, HANDED, POLLS, BLOCKS,
@@ -53,6 +53,8 @@ W_X, W_Y, W_Z = int(Warp.CTAID_X), int(Warp.CTAID_Y), int(Warp.CTAID_Z)
 nb: Any = numba
 types: Any = numba.types
 carray: Any = nb.carray
+Told = tuple[int, int, int]
+"""Of an access: thread, its warp's epoch, time."""
 P = ParamSpec("P")
 R = TypeVar("R")
 compiled: Callable[[Callable[P, R]], Callable[P, R]] = nb.njit(
@@ -103,14 +105,12 @@ def _slot(h: Any, c: Any, w: Any) -> Any:
         warps = h[WARPS]
         epochs = ints(h, EPOCHS, slot * warps * warps)
         epochs[: warps * warps] = 0
-        for warp in range(warps):
-            epochs[warp * warps + warp] = 1
+        epochs[: warps * warps : warps + 1] = 1
         ints(h, JOINS, slot * BARRIERS * warps)[: BARRIERS * warps] = 0
         lanes = ints(h, LANES, slot * warps * 2048)
         lanes[: warps * 2048] = 0
         for matrix in range(2 * warps):
-            for lane in range(32):
-                lanes[matrix * 1024 + 33 * lane] = 1
+            lanes[matrix * 1024 : (matrix + 1) * 1024 : 33] = 1
         nbytes = c[C_SHARED_BYTES]
         octets(h[KNOWN] + slot * nbytes)[:nbytes] = 0
         nbytes = warps * 32 * h[LOCAL_BYTES]
@@ -128,76 +128,91 @@ def _warp_of(h: Any, thread: int) -> Any:
 
 
 @compiled
+def block_of(h: Any, thread: int) -> Any:
+    return (thread - h[FIRST]) // h[THREADS]
+
+
+@compiled
+def fences(h: Any, thread: int) -> Any:
+    """When a thread's last fence for all blocks was, and its last one of any scope."""
+    return longs(h, FENCES, 2 * (thread - h[FIRST]))
+
+
+@compiled
 def _met(
-    h: Any, field: int, length: int, other: int, epoch: int, when: int, thread: int, now: int,
-    needs: int, end: int, between: int,
-) -> bool:  # fmt: skip
-    """Whether ``other`` used an atomic variable after ``when`` that ``thread`` used later, but not
-    after ``end``; ``between``: with a fence before, and not only at some time.
+    h: Any, field: int, told: Told, thread: int, now: int, needs: int, end: int, between: int
+) -> bool:
+    """Whether who did what ``told`` tells used an atomic variable after it that ``thread`` used
+    later, but not after ``end``; ``between``: with a fence before, and not only at some time.
 
     Threads of their blocks stand in for them: of the same warp, or of another if a barrier lies
-    between (their warps' epochs tell: ``epoch`` then, ``now`` now). Threads of other blocks see
-    only what came before a fence, of either thread, if ``needs`` says so, and ``BOTH``: after a
-    fence or a barrier that follows theirs."""
-    a = _ring(h, field, length, other)
-    fences = longs(h, FENCES)
-    elsewhere = (other - h[FIRST]) // h[THREADS] != (thread - h[FIRST]) // h[THREADS]
-    far = needs > NONE and elsewhere and (between or fences[other - h[FIRST]] <= when)
-    b = _ring(h, field, length, thread)
-    for i in range(0, length * watch.ENTRY, watch.ENTRY):
-        if a[i + 1] <= when or a[i + 4] or (far and a[i + 5] <= when):
+    between (their warps' epochs tell: that of ``told``, ``now`` now). A thread sees only what came
+    before a fence, of either thread, if ``needs`` says so, and ``BOTH``: after a fence or a barrier
+    that follows theirs."""
+    other, epoch, when = told
+    near = nb.int64(block_of(h, other) == block_of(h, thread))
+    early = between or fences(h, other)[near] <= when
+    a, b = _ring(h, field, other), _ring(h, field, thread)
+    for i in range(0, len(a), watch.ENTRY):
+        if a[i + 1] <= when or a[i + 4]:
+            continue
+        if needs > NONE and a[i + 6 + near] <= when and (early or a[i + 2] == other):
             continue
         if a[i + 3] <= epoch and _warp_of(h, a[i + 2]) != _warp_of(h, other):
             continue
-        for j in range(0, length * watch.ENTRY, watch.ENTRY):
-            if (
-                b[j] != a[i]
-                or not a[i + 1] < b[j + 1] <= end
-                or (needs == AWAITED and not b[j + 7])
-            ):
+        for j in range(0, len(b), watch.ENTRY):
+            if b[j] != a[i] or not a[i + 1] < b[j + 1] <= end:
                 continue
-            seen = needs < BOTH or not elsewhere or b[j + 6] > a[i + 1]
-            seen |= max(fences[thread - h[FIRST]], fences[b[j + 2] - h[FIRST]]) > b[j + 1]
+            if needs == AWAITED and not b[j + 5]:
+                continue
+            seen = needs < BOTH or b[j + 8 + near] > a[i + 1]
+            seen |= max(fences(h, thread)[near], fences(h, b[j + 2])[near]) > b[j + 1]
             if b[j + 3] < now or (seen and _warp_of(h, b[j + 2]) == _warp_of(h, thread)):
                 return True
     return False
 
 
 @compiled
-def _ring(h: Any, field: int, length: int, thread: int) -> Any:
+def _ring(h: Any, field: int, thread: int) -> Any:
     """The last atomics of a thread, or of its block: place, time, thread, its warp's epoch, whether
-    it only read (who only reads hands nothing over), until when what the thread did is released,
-    and what it saw is acquired, and whether it relies on what it saw."""
-    number = thread - h[FIRST]
+    it only read (who only reads hands nothing over), whether it relies on what it saw, until when
+    what the thread did is released, for all blocks and for its own, and what it saw is acquired."""
+    number, length = thread - h[FIRST], watch.RING * watch.ENTRY
     if field == BLOCK_RINGS:
-        number //= h[THREADS]
-    return longs(h, field, number * length * watch.ENTRY)
+        number, length = block_of(h, thread), watch.BLOCK_RING * watch.ENTRY
+    return longs(h, field, number * length)[:length]
 
 
 @compiled
-def remember(
-    h: Any, field: int, length: int, thread: int, place: int, epoch: int, reads: bool,
-    until: int, acquired: int, awaited: int,
-) -> None:  # fmt: skip
-    ring = _ring(h, field, length, thread)
-    oldest, least, time = 0, ENDLESS, h[TIME]
-    for i in range(0, length * watch.ENTRY, watch.ENTRY):
-        if ring[i] == place:
-            # Lanes of one access must not push out the rest, nor must a loop that waits.
-            now = ring[i + 1] == time
-            again = reads and ring[i + 4] and ring[i + 3] == epoch
-            if now or (again and _warp_of(h, ring[i + 2]) == _warp_of(h, thread)):
-                oldest, until = i, max(until, ring[i + 5]) if now else until
-                fenced = longs(h, FENCES)[ring[i + 2] - h[FIRST]] > ring[i + 1]
-                acquired = max(acquired, ring[i + 1] if fenced else ring[i + 6])
-                awaited |= ring[i + 7]
-                break
-        age = ring[i + 1] - (ring[i + 4] << 38) if ring[i + 1] else -ENDLESS  # readers go first
-        if age < least:
-            oldest, least = i, age
-    ring[oldest], ring[oldest + 1], ring[oldest + 2] = place, time, thread
-    ring[oldest + 3], ring[oldest + 4] = epoch, reads
-    ring[oldest + 5], ring[oldest + 6], ring[oldest + 7] = until, acquired, awaited
+def remember(h: Any, thread: int, place: int, epoch: int, reads: bool, how: int) -> None:
+    """``how`` is the access, as a multiple of ``watch.RELEASES``."""
+    time = h[TIME]
+    for ring in (_ring(h, RINGS, thread), _ring(h, BLOCK_RINGS, thread)):
+        oldest, least, now, again = 0, ENDLESS, False, False
+        for i in range(0, len(ring), watch.ENTRY):
+            if ring[i] == place:
+                # Lanes of one access must not push out the rest, nor must a loop that waits.
+                now = ring[i + 1] == time
+                same = _warp_of(h, ring[i + 2]) == _warp_of(h, thread) and ring[i + 3] == epoch
+                again = now or (same and reads and ring[i + 4])
+                if again:
+                    oldest = i
+                    break
+            age = ring[i + 1] - (ring[i + 4] << 38) if ring[i + 1] else -ENDLESS  # readers first
+            if age < least:
+                oldest, least = i, age
+        last = ring[oldest : oldest + watch.ENTRY]
+        for near in range(2):
+            reaches = near or not how & 8
+            until = time if reaches and how & 1 else fences(h, thread)[near]
+            acquired = time if reaches and how & 2 else ZERO
+            if again:
+                fenced = fences(h, last[2])[near] > last[1]
+                acquired = max(acquired, last[1] if fenced else last[8 + near])
+            last[6 + near] = max(until, last[6 + near]) if now else until
+            last[8 + near] = acquired
+        last[5] = how & 4 | (last[5] if again else 0)
+        last[0], last[1], last[2], last[3], last[4] = place, time, thread, epoch, reads
     if not reads:
         h[HANDED] = time
 
@@ -252,43 +267,38 @@ def ordered(
 
 
 @inlined
-def _told(cells: Any, at: int) -> tuple[int, int, int]:
-    """Thread, epoch and time of an access."""
+def _told(cells: Any, at: int) -> Told:
     return nb.int64(cells[at + THREAD]), nb.int64(cells[at + EPOCH]), nb.int64(cells[at + WHEN])
 
 
 @compiled
 def handed(h: Any, s: Sight, cells: Any, at: int, thread: int, needs: int) -> bool:
     """Whether atomics handed over to a thread what ``at`` describes: see ``_met``."""
-    other, epoch, when = _told(cells, at)
-    if h[HANDED] <= when:
+    told = _told(cells, at)
+    if h[HANDED] <= told[2]:
         return False
-    then = epoch, when, thread, s.epoch, needs, ENDLESS, ZERO
-    return _met(h, RINGS, watch.RING, other, *then) or _met(
-        h, BLOCK_RINGS, watch.BLOCK_RING, other, *then
-    )
+    more = told, thread, s.epoch, needs, ENDLESS, ZERO
+    return _met(h, RINGS, *more) or _met(h, BLOCK_RINGS, *more)
 
 
 @compiled
 def passed_on(h: Any, s: Sight, cells: Any, at: int, thread: int, needs: int) -> bool:
     """Whether a third thread handed over what ``at`` describes, after it was handed over to it: as
     where the last of all blocks to arrive sets the flag that the others wait for."""
-    other, epoch, when = _told(cells, at)
-    length, blocks = watch.BLOCK_RING, h[BLOCKS]
-    if h[HANDED] <= when or h[MISSES] > watch.MAX_MISSES:
+    told, blocks = _told(cells, at), h[BLOCKS]
+    if h[HANDED] <= told[2] or h[MISSES] > watch.MAX_MISSES:
         return False
     for number in range(blocks):
         block = (h[MIDDLE] + number) % blocks
-        m = _ring(h, BLOCK_RINGS, length, h[FIRST] + block * h[THREADS])
-        for i in range(0, length * watch.ENTRY, watch.ENTRY):
+        m = _ring(h, BLOCK_RINGS, h[FIRST] + block * h[THREADS])
+        for i in range(0, len(m), watch.ENTRY):
             time, middle, then = m[i + 1], m[i + 2], m[i + 3]
-            if time <= when:
+            if time <= told[2]:
                 continue
-            first = middle, then, BEFORE, time, ZERO
-            if not _met(h, BLOCK_RINGS, length, other, epoch, when, *first):
+            if not _met(h, BLOCK_RINGS, told, middle, then, BEFORE, time, ZERO):
                 continue
-            second = thread, s.epoch, needs, ENDLESS, ONE
-            if _met(h, BLOCK_RINGS, length, middle, then, time, *second):
+            on = middle, then, time
+            if _met(h, BLOCK_RINGS, on, thread, s.epoch, needs, ENDLESS, ONE):
                 h[MIDDLE] = block
                 return True
     h[MISSES] += 1
@@ -305,15 +315,11 @@ def note(h: Any, s: Sight, cells: Any, cell: int, role: int, thread: int, where:
 
 @compiled
 def join(clocks: Any, lanes: int) -> None:
-    """These lanes now know what each of them knew."""
+    """These lanes now know what each of them knew; their own clocks go on."""
     for of in range(32):
         latest = 0
         for lane in range(32):
-            if lanes >> lane & 1:
-                latest = max(latest, clocks[lane * 32 + of])
+            latest = max(latest, clocks[lane * 32 + of] * (lanes >> lane & 1))
         for lane in range(32):
             if lanes >> lane & 1:
-                clocks[lane * 32 + of] = latest
-    for lane in range(32):
-        if lanes >> lane & 1:
-            clocks[33 * lane] += 1
+                clocks[lane * 32 + of] = latest + (lane == of)

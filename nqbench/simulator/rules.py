@@ -458,17 +458,12 @@ def _crowding(module: ir.Module) -> None:
         width //= 2
         low = [f.shuffle(d, d, list(range(width))) for d in digits]
         high = [f.shuffle(d, d, list(range(width, 2 * width))) for d in digits]
-        carry: Value | None = None
+        carry = const(low[0].type, 0)
         digits = []
         for a, b in zip(low, high, strict=True):
             both = f.xor(a, b)
-            if carry is None:
-                digits.append(both)
-                carry = f.and_(a, b)
-            else:
-                digits.append(f.xor(both, carry))
-                carry = f.or_(f.and_(a, b), f.and_(carry, both))
-        assert carry is not None
+            digits.append(f.xor(both, carry))
+            carry = f.or_(f.and_(a, b), f.and_(carry, both))
         digits.append(carry)
     candidates = const(I32, -1)
     most = const(I32, 0)
@@ -485,8 +480,6 @@ def _sectors(module: ir.Module) -> None:
     """Number of different sectors: within a window of 64 a bit set is enough."""
     f = Function(module, f"i32 sim_sectors({V32} sectors, i32 lanes) noinline")
     sectors, lanes = f.parameters
-    with f.when(f.compare("eq", lanes, const(I32, 0)), likely=False):
-        f.leave(const(I32, 0))
     active = f.as_lanes(lanes)
     low = f.reduce("umin", f.select(active, sectors, const(V32, -1)))
     distance = f.select(active, f.sub(sectors, f.splat(low)), const(V32, 0))

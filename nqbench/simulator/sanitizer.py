@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from math import prod
 from typing import Any, Final
@@ -24,8 +25,8 @@ from nqbench.simulator.translation import Translation
 MAX_CELLS: Final = 1 << 26
 """Of global memory: 7 GB of shadow, if a kernel touches them all."""
 _FENCES_MISSING: Final = (
-    "the atomic that hands it over comes without a __threadfence() before",
-    "it saw the atomic that hands it over, but a __threadfence() is missing between that and this",
+    "the atomic that hands it over comes without a {} before",
+    "it saw the atomic that hands it over, but a {} is missing between that and this",
 )
 CHECKED_BYTES: Final = 4 * MAX_CELLS
 """Of global memory at most, where no access is smaller than a word."""
@@ -67,7 +68,7 @@ class LaunchWatch:
             Field.RINGS: np.zeros(self.total * watch.RING * watch.ENTRY, np.int64),
             Field.BLOCK_RINGS: np.zeros(blocks * watch.BLOCK_RING * watch.ENTRY, np.int64),
             Field.EXTENTS: self.extents,
-            Field.FENCES: np.zeros(self.total, np.int64),
+            Field.FENCES: np.zeros(2 * self.total, np.int64),
             Field.COPY: copy,
             Field.COPIED: copied,
             Field.COPY_KNOWN: np.zeros(slots * warps * LANES * copies, np.int32),
@@ -76,7 +77,6 @@ class LaunchWatch:
         numbers = {
             Field.THREADS: shape.threads,
             Field.WARPS: warps,
-            Field.SLOTS: slots,
             Field.BLOCKS: blocks,
             Field.CELLS_PER_SLOT: cells,
             Field.LOCAL_BYTES: local,
@@ -94,11 +94,9 @@ class LaunchWatch:
     def _global_cells(self, per_cell: int) -> NDArray[np.int32]:
         """Kernels of a program may differ in the size of a cell: each has its own."""
         count = len(self.memory.data) >> self.global_shift
-        try:
+        with suppress(MemoryError):
             if count <= MAX_CELLS:
                 return np.zeros(count * per_cell, np.int32)
-        except MemoryError:
-            pass
         raise DeviceError(
             f"the plan's buffers take {len(self.memory.data):,} bytes: too many for the checked"
             " mode and this computer's memory; check a smaller problem"
@@ -144,8 +142,9 @@ class LaunchWatch:
             near = f"outside of {(*names, 'its array')[0]}, which has {high - low} bytes"
             inside = repr(found.buffer) if names else "another one"
             return replace(found, message=f"{near}, and inside {inside}")
-        if unfenced:
-            found = replace(found, message=_FENCES_MISSING[unfenced - 1])
+        if why := unfenced % 4:
+            fence = "__threadfence()" if unfenced > why else "__threadfence_block()"
+            found = replace(found, message=_FENCES_MISSING[why - 1].format(fence))
         known = [] if kind < 4 or kind > 7 or i.opcode in ATOMICS else [old, new][kind == 5 :]
         return replace(found, values=tuple(_value(one, found.dtype, size) for one in known))
 

@@ -127,7 +127,8 @@ def _translated(
     if PTXAS in asked:
         assemble(k.assembled, blocks, placed)
     k.outlines, k.watched = outlines(blocks), watched
-    k.retried, k.awaited = waiting.waits(blocks) if watched else (set(), set())
+    if watched:
+        k.retried, k.awaited, k.flags = waiting.waits(blocks, kernel.variables)
     barriers = WarpFunction(k, blocks).run()
     release(module, layout, barriers, watched)
     parts = {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from nqbench.simulator import ptx
 from nqbench.simulator.cfg import BasicBlock
-from nqbench.simulator.liveness import by_register, results
+from nqbench.simulator.liveness import by_register, results, targets
 from nqbench.simulator.ptx import Immediate, Instruction
 
-STRONG = frozenset({"volatile", "relaxed", "acquire", "mmio"})
+STRONG = frozenset({"relaxed", "acquire", "release", "mmio"})
 
 
 def changes(i: Instruction) -> bool:
@@ -16,10 +18,11 @@ def changes(i: Instruction) -> bool:
     return i.opcode in ("st", *ptx.ATOMICS) and not (asks and i.operands[-1] == Immediate(0))
 
 
-def waits(blocks: list[BasicBlock]) -> tuple[set[Instruction], set[Instruction]]:
+def waits(blocks: list[BasicBlock], variables: Collection[str]) -> list[set[Instruction]]:
     """Reads that are tried again until the value is right, so that one which comes late does no
-    harm; and accesses after which a thread relies on what others did before: the read that a loop
-    waits with, a lock that is taken, a counter of which one number matters."""
+    harm; accesses after which a thread relies on what others did before: the read that a loop
+    waits with, a lock that is taken, a counter of which one number matters; and volatile accesses
+    to the variables of these."""
     made, users = by_register(blocks)
     loops = [blocks[b.targets[0].index : b.index] for b in blocks if b.latch]
     code = [(b, i) for b in blocks for i in b.instructions if i.opcode in ("ld", "atom")]
@@ -28,7 +31,7 @@ def waits(blocks: list[BasicBlock]) -> tuple[set[Instruction], set[Instruction]]
     swapped = {i.operands[1] for _, i in code if "cas" in i.modifiers}
     retried, awaited = set[object](), set[object]()
     for block, i in code:
-        strong = i.opcode == "atom" or not STRONG.isdisjoint(i.modifiers)
+        strong = i.opcode == "atom" or not {"volatile", *STRONG}.isdisjoint(i.modifiers)
         if not strong and i.operands[1] not in swapped:
             continue
         felt, pending = set[Instruction](), results(i)
@@ -54,7 +57,10 @@ def waits(blocks: list[BasicBlock]) -> tuple[set[Instruction], set[Instruction]]
                 retried.add(_place(i))
         awaited |= {_place(i)} if awaits else set()
     every = [i for _, i in code]
-    return {i for i in every if _place(i) in retried}, {i for i in every if _place(i) in awaited}
+    again, relied = ({i for i in every if _place(i) in of} for of in (retried, awaited))
+    of = targets(blocks, variables)
+    flags = {of[i] for i in relied & of.keys()}
+    return [again, relied, {i for i in of if of[i] in flags and "volatile" in i.modifiers}]
 
 
 def _place(i: Instruction) -> object:

@@ -33,8 +33,8 @@ FOUND_END, HEADER = int(watch.Found.END), int(watch.Field.END)
 
 @o.compiled
 def _report(
-    h: Any, kind: int, where: int, other_where: int, address: int, thread: int, other: int,
-    old: int, new: int, size: int, space: int,
+    h: Any, kind: int, where: int, address: int, thread: int, size: int, space: int,
+    other_where: int = o.NOBODY, other: int = o.NOBODY, old: int = o.ZERO, new: int = o.ZERO,
 ) -> None:  # fmt: skip
     rows = o.longs(h, o.FOUND)
     count = h[o.FOUND_COUNT]
@@ -42,6 +42,7 @@ def _report(
         at = row * FOUND_END
         if rows[at] == kind and rows[at + 1] == where and rows[at + 2] == other_where:
             rows[at + 3] += 1
+            rows[at + 10] |= space & watch.FAR
             return
     if count == watch.MAX_FOUND:
         return
@@ -70,17 +71,20 @@ def _race(
     h: Any, s: o.Sight, cells: Any, at: int, kind: int, thread: int, where: int, space: int,
     address: int, old: int, new: int, size: int, needs: int,
 ) -> None:  # fmt: skip
-    if space == o.GLOBAL and o.passed_on(h, s, cells, at, thread, needs):
+    other_where, other = o.nb.int64(cells[at + o.WHERE]), o.nb.int64(cells[at + o.THREAD])
+    middle = o.block_of(h, other)
+    if o.passed_on(h, s, cells, at, thread, needs):
         return
-    if needs == o.BOTH and (
-        o.handed(h, s, cells, at, thread, o.BEFORE)
-        or (space == o.GLOBAL and o.passed_on(h, s, cells, at, thread, o.BEFORE))
-    ):
+    if needs == o.BOTH and o.handed(h, s, cells, at, thread, o.BEFORE):
+        space += watch.UNSEEN
+    elif needs == o.BOTH and o.passed_on(h, s, cells, at, thread, o.BEFORE):
+        middle = h[o.MIDDLE]
         space += watch.UNSEEN
     elif o.handed(h, s, cells, at, thread, o.NONE):
         space += watch.UNFENCED
-    other_where, other = o.nb.int64(cells[at + o.WHERE]), o.nb.int64(cells[at + o.THREAD])
-    _report(h, kind, where, other_where, address, thread, other, old, new, size, space)
+    if not middle == o.block_of(h, other) == o.block_of(h, thread):
+        space += watch.FAR
+    _report(h, kind, where, address, thread, size, space, other_where, other, old, new)
 
 
 @o.inlined
@@ -94,9 +98,8 @@ def _read(
     needs = o.BEFORE if retried else o.BOTH
     for role in (o.WRITER, o.UPDATER):
         at, warp = cell + role, (thread - h[o.FIRST]) >> 5
-        if retried and role == o.UPDATER:
-            continue
-        if o.ordered(h, s, cells, cell, role, thread, space, needs):
+        both_atomic = retried and role == o.UPDATER
+        if both_atomic or o.ordered(h, s, cells, cell, role, thread, space, needs):
             continue
         if strong and role == o.UPDATER and not o.handed(h, s, cells, at, thread, o.AWAITED):
             continue
@@ -143,10 +146,9 @@ def _written(
 
 @o.inlined
 def _in_bounds(h: Any, c: Any, space: int, address: int, nbytes: int) -> Any:
-    if space == o.SHARED:
-        return 0 <= address <= c[o.C_SHARED_BYTES] - nbytes
-    if space == o.LOCAL:
-        return 0 <= address <= h[o.LOCAL_BYTES] - nbytes
+    if space != o.GLOBAL:
+        end = c[o.C_SHARED_BYTES] if space == o.SHARED else h[o.LOCAL_BYTES]
+        return 0 <= address <= end - nbytes
     inside = address - GLOBAL_BASE
     page = inside >> PAGE_BITS
     if page < 0 or page >= c[C_PAGES]:
@@ -202,8 +204,7 @@ def _finish(h: Any, c: Any, s: o.Sight, thread: int, before: int) -> None:
     for n in range(pending[1]):
         copy, to = 2 + 4 * n, 2 + 4 * kept
         if pending[copy + 2] >= before:
-            for field in range(4):
-                pending[to + field] = pending[copy + field]
+            pending[to : to + 4] = pending[copy : copy + 4]
             kept += 1
             continue
         for offset in range(pending[copy], pending[copy] + pending[copy + 1]):
@@ -237,8 +238,7 @@ def _unfinished(
             cell = (at >> h[o.SHARED_SHIFT]) * watch.CELL
             other_where = o.nb.int64(cells[cell + o.WHERE])
             other = o.nb.int64(cells[cell + o.THREAD])
-            _report(h, K_COPY, where, other_where, at, thread, other, o.ZERO, o.ZERO, size,
-                    o.SHARED)  # fmt: skip
+            _report(h, K_COPY, where, at, thread, size, o.SHARED, other_where, other)
 
 
 @o.inlined
@@ -267,11 +267,8 @@ def _lane(
         for e in range(units):
             at = offset + e * unit
             if _uninitialised(known, at, unit, space == o.LOCAL):
-                gone = o.ZERO
-                if space == o.SHARED:
-                    gone = o.longs(h, o.MEETINGS, 3 * s.slot * BARRIERS)[2]
-                _report(h, K_INIT, where, o.NOBODY, base + at, thread, o.NOBODY, gone, o.ZERO,
-                        size, space)  # fmt: skip
+                gone = o.longs(h, o.MEETINGS, 3 * s.slot * BARRIERS)[2] * (space == o.SHARED)
+                _report(h, K_INIT, where, base + at, thread, size, space, old=gone)
     if space == o.SHARED and h[o.PENDING]:
         _unfinished(h, s.slot, known, offset, nbytes, thread, where, size)
     if not reads:
@@ -283,11 +280,7 @@ def _lane(
         _pend(h, c, s, thread, offset, nbytes, where)
     if what >= watch.RETRIED_LOAD:
         place = address if space == o.GLOBAL else LOCKS_OF_SHARED + s.slot * (1 << 20) + address
-        until = h[o.TIME] if how & 1 else o.longs(h, o.FENCES)[thread - h[o.FIRST]]
-        acquired = h[o.TIME] if how & 2 else o.constant(0)
-        o.remember(h, o.RINGS, watch.RING, thread, place, s.epoch, reads, until, acquired, how & 4)
-        o.remember(h, o.BLOCK_RINGS, watch.BLOCK_RING, thread, place, s.epoch, reads, until,
-                   acquired, how & 4)  # fmt: skip
+        o.remember(h, thread, place, s.epoch, reads, how)
     for e in range(count):
         _element(h, s, thread, memory + offset + e * size, offset + e * size, address + e * size,
                  values + 32 * e * size, where, size, space, what)  # fmt: skip
@@ -364,11 +357,9 @@ def _entries(stamp: int) -> tuple[Any, Any]:
             nbytes = size * count
             inside = _in_bounds(h, c, space, address, nbytes)
             if not inside or (space != o.GLOBAL and not extent[0] <= address <= extent[1] - nbytes):
-                _report(h, K_BOUNDS, where, o.NOBODY, address, thread, o.NOBODY, o.ZERO, o.ZERO,
-                        nbytes, space)  # fmt: skip
+                _report(h, K_BOUNDS, where, address, thread, nbytes, space)
             if inside and address & (nbytes - 1):
-                _report(h, K_ALIGN, where, o.NOBODY, address, thread, o.NOBODY, o.ZERO, o.ZERO,
-                        nbytes, space)  # fmt: skip
+                _report(h, K_ALIGN, where, address, thread, nbytes, space)
             elif inside:
                 good |= 1 << lane
                 _lane(h, c, s, thread, memory, base, address, values + lane * size, where, size,
@@ -389,7 +380,7 @@ def _entries(stamp: int) -> tuple[Any, Any]:
             for lane in range(32):
                 thread = s.block + 32 * warp + lane
                 if lanes >> lane & 1 and how == watch.FENCE:
-                    o.longs(h, o.FENCES)[thread - h[o.FIRST]] = h[o.TIME]
+                    o.fences(h, thread)[number:2] = h[o.TIME]
                 elif lanes >> lane & 1 and how == watch.COMMIT:
                     _pending(h, s, thread)[0] += 1
                 elif lanes >> lane & 1:
@@ -413,8 +404,8 @@ def _entries(stamp: int) -> tuple[Any, Any]:
                 if not meeting[0]:
                     meeting[0], meeting[1] = where + 1, thread
                 elif meeting[0] != where + 1:
-                    _report(h, K_BARRIER, where, meeting[0] - 1, o.ZERO, thread, meeting[1], o.ZERO,
-                            o.ZERO, o.ONE, o.ZERO)  # fmt: skip
+                    at, whom = meeting[0] - 1, meeting[1]
+                    _report(h, K_BARRIER, where, o.ZERO, thread, o.ONE, o.ZERO, at, whom)
             for other in range(warps):
                 joins[other] = max(joins[other], epochs[other])
         else:

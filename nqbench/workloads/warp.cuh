@@ -1,4 +1,4 @@
-// Reductions over a warp and over a block. `Threads` of a block, or 0 if only the launch knows.
+// Votes, reductions and sums over a warp and over a block. `Threads` of a block, or 0 if only the launch knows.
 #pragma once
 
 constexpr unsigned kWarp = 32;
@@ -62,6 +62,20 @@ __device__ __forceinline__ unsigned sum_of_warp(unsigned word) {
 #endif
 }
 
+// The lanes whose word has this bit; of a ballot in C++ the compiler makes two instructions more.
+__device__ __forceinline__ unsigned with_bit(unsigned word, unsigned bit) {
+    unsigned lanes;
+    asm volatile(
+        "{.reg .pred has; .reg .b32 of; and.b32 of, %1, %2; setp.ne.u32 has, of, 0;"
+        "vote.sync.ballot.b32 %0, has, 0xffffffff;}"
+        : "=r"(lanes)
+        : "r"(word), "r"(bit));
+    return lanes;
+}
+
+// The number of the highest bit; that of the lowest one costs an instruction more.
+__device__ __forceinline__ unsigned last_of(unsigned bits) { return 31 - __clz(bits); }
+
 // Sum over the lanes before this one, of a whole warp, and the `total` of all lanes.
 __device__ __forceinline__ unsigned before(unsigned value, unsigned& total) {
     unsigned sum = value;
@@ -72,6 +86,18 @@ __device__ __forceinline__ unsigned before(unsigned value, unsigned& total) {
     }
     total = __shfl_sync(kAllLanes, sum, kWarp - 1);
     return sum - value;
+}
+
+// Adds to a counter for the whole warp; what it was, in all lanes. `more` is that of the first lane.
+__device__ __forceinline__ unsigned warp_take(unsigned* counter, unsigned more) {
+    unsigned first = 0;
+    if (lane_number() == 0) first = atomicAdd(counter, more);
+    return __shfl_sync(kAllLanes, first, 0);
+}
+
+// Which of these lanes are before this one.
+__device__ __forceinline__ unsigned before_own(unsigned lanes) {
+    return lanes & ((1u << lane_number()) - 1);
 }
 
 // Sum over the block, valid in thread 0. All threads must call it.
@@ -89,4 +115,25 @@ template <unsigned Threads = 0, class T> __device__ __forceinline__ T block_sum(
         for (unsigned warp = kKept; warp < (block_threads<Threads>() + kWarp - 1) / kWarp; ++warp)
             sum += of_warps[warp];
     return sum;
+}
+
+// Replaces words in shared memory by the sums of those before. All threads must call it.
+template <unsigned Threads, unsigned Size>
+__device__ __forceinline__ void block_scan(unsigned (&words)[Size]) {
+    constexpr unsigned kEach = Size / Threads;
+    static_assert(Size % Threads == 0 && Threads % kWarp == 0);
+    __shared__ unsigned of_warps[Threads / kWarp];
+    unsigned* const own = words + threadIdx.x * kEach;
+    unsigned sum = 0, total;
+    for (unsigned k = 0; k < kEach; ++k) sum += own[k];
+    sum = before(sum, total);
+    if (lane_number() == 0) of_warps[threadIdx.x / kWarp] = total;
+    __syncthreads();
+    for (unsigned warp = 0; warp < threadIdx.x / kWarp; ++warp) sum += of_warps[warp];
+    for (unsigned k = 0; k < kEach; ++k) {
+        const unsigned word = own[k];
+        own[k] = sum;
+        sum += word;
+    }
+    __syncthreads();
 }

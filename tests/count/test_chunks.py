@@ -15,7 +15,7 @@ from unittest import mock
 
 import pytest
 
-from nqbench.count import counters
+from nqbench.count import counters, solutions
 from nqbench.count.choice import KernelChoice
 from nqbench.count.chunks import ChunkedBoard, ChunkSum, CountLog
 from nqbench.count.solutions import Counted, count_in_chunks, count_solutions
@@ -227,7 +227,13 @@ def test_a_share_of_the_chunks_is_checked(tmp_path: Path, monkeypatch: pytest.Mo
         assert counter.parts.call_args.args[2] == share
 
 
-def test_files_of_something_else_are_refused(tmp_path: Path) -> None:
+def test_files_of_something_else_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(solutions, "MIDDLE_N", 7)
+    CountLog(tmp_path / "halves", ChunkedBoard.of(8, halves=True).head).close()
+    with pytest.raises(StudyError, match="which a CPU counts up to N = 7; continue on a GPU"):
+        count_solutions(8, "cpu", tmp_path / "halves")
     log = tmp_path / "log"
     count_solutions(8, "cpu", log)
     with pytest.raises(StudyError, match="is of another count"):

@@ -45,7 +45,7 @@ def test_the_command_without_a_gpu_takes_the_recorded_one() -> None:
     said = call("count", 24, "--estimate")
     assert said.code == 0
     assert "on one NVIDIA H200" in said.out
-    assert "predicted from a recorded run: frontier.unrolled took" in said.out
+    assert "predicted from a recorded run: middle took" in said.out
     for words, refused in [
         (("4", "--estimate"), "--estimate takes 5 to 28 queens, not 4"),
         (("29", "--estimate"), "not 29: smaller"),

@@ -57,7 +57,7 @@ def test_lists_in_many_parts_are_ordered_whole(
     run(COUNTING, device, {"n": n}, SYSTEM)
 
 
-@pytest.mark.parametrize("n", [20, 21, 22, 23])
+@pytest.mark.parametrize("n", range(20, 25))
 def test_groups_of_larger_boards_have_the_solutions_of_a_test_of_all_pairs(
     device: CudaDevice, n: int
 ) -> None:
@@ -94,3 +94,18 @@ def test_a_count_by_half_boards_goes_on_from_a_gpu_to_a_cpu(
     lines = log.read_text().splitlines()
     log.write_text("\n".join(lines[:-1]) + "\n")
     assert count_in_chunks(n, CpuCounter(), log).solutions == SOLUTIONS[n]
+
+
+def test_large_buffers_serve_the_next_plan(
+    device: CudaDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device, "keeps_memory", True)
+    plan = plans.make_plan({"n": 20}, device.facts, groups.dealt(groups.groups(20))[:300])
+    found = []
+    for _ in range(2):
+        with device.prepare(plan) as prepared:
+            prepared.launch()
+            place = prepared.memory.allocations["halves"]
+            found.append((int(place), int(prepared.fetch()["answer"][0])))
+    assert found[0] == found[1]
+    device.spare.clear()

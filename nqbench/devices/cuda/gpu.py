@@ -49,6 +49,8 @@ class Gpu(Device):
         self.facts = gpu_facts(index)
         self.lost = False
         """A fault or a kernel that does not end has made the GPU unusable in this process."""
+        self.spare: dict[int, Any] = {}
+        """Allocations that no plan has, by bytes (``keeps_memory``)."""
         self._context: Any = None
         self._blocking: BlockingKernel | None = None
         self._cannot_block = False
@@ -100,7 +102,8 @@ class Gpu(Device):
         if context is None:
             return
         atexit.unregister(self.close)
-        owned, self._blocking, self._flush = (self._blocking, self._flush), None, None
+        owned = self._blocking, self._flush, self.spare
+        self._blocking, self._flush, self.spare = None, None, {}
         if self.lost:
             # Destroying it would wait for a kernel that may never end; the process ends instead.
             context.pop()

@@ -37,6 +37,8 @@ from nqbench.plan import (
 from nqbench.system.machine import REPEATS, timed
 from nqbench.vocabulary import of_kernel
 
+KEPT_BYTES: Final = 1 << 28
+"""A buffer so large is kept: to allocate and free 100 GB takes a quarter of a second."""
 CARVEOUT_PERCENT: Final[Mapping[CachePreference, int]] = {
     "default": -1,  # the driver chooses
     "prefer_l1": 0,
@@ -491,6 +493,9 @@ class DeviceMemory:
 
     def close(self) -> None:
         """Free everything; keep it in a lost process, where freeing would wait for the kernel."""
+        for name in [*self.allocations] if self._device.keeps_memory else ():
+            if (nbytes := self._buffers[name].nbytes) >= KEPT_BYTES:
+                self._device.spare[nbytes] = self.allocations.pop(name)
         everything = (*self.allocations.values(), *self._pristine.values())
         if self._device.lost:
             ABANDONED.extend(everything)
@@ -504,9 +509,14 @@ class DeviceMemory:
         return buffer.placed(lambda name: int(self.allocations[name]), host_array(buffer))
 
     def _new(self, buffer: Buffer) -> Any:
+        if (spare := self._device.spare.pop(buffer.nbytes, None)) is not None:
+            return spare
         try:
             return self._cuda.mem_alloc(max(1, buffer.nbytes))
         except self._cuda.MemoryError as error:
+            if self._device.spare:
+                self._device.spare.clear()
+                return self._new(buffer)
             free, total = self._cuda.mem_get_info()
             needed = sum(b.nbytes * (2 if b.restore else 1) for b in self._buffers.values())
             raise DeviceError(

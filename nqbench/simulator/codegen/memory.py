@@ -258,8 +258,9 @@ def put(k: writer.KernelWriter, found: Places, e: int, value: Value) -> None:
 
 def nothing(k: writer.KernelWriter, i: Instruction) -> None:
     """Fences and prefetches: memory is consistent and has no cache here."""
-    if i.opcode in ("membar", "fence") and not {"gl", "gpu", "sys"}.isdisjoint(i.modifiers):
-        watch.at_barrier(k, k.lanes, 0, watch.FENCE)
+    if i.opcode in ("membar", "fence") and {"proxy", "mbarrier_init"}.isdisjoint(i.modifiers):
+        near = {"gl", "gpu", "sys"}.isdisjoint(i.modifiers)
+        watch.at_barrier(k, k.lanes, int(near), watch.FENCE)
 
 
 REDUCED = ("add", "min", "max", "and", "or", "xor")

@@ -13,20 +13,20 @@ from nqbench.simulator.codegen.writer import KernelWriter
 from nqbench.simulator.ir import I32, I64, NULL, Function, Value, const, vector
 from nqbench.simulator.layout import CACHE_LINE, Context, Warp
 from nqbench.simulator.ptx import Instruction, Memory
-from nqbench.simulator.waiting import changes
+from nqbench.simulator.waiting import STRONG, changes
 
 ACCESS, BARRIER = "sim_watch_access", "sim_watch_barrier"
 SPACES = ("shared", "local", "global")
 STORE, COPY, LOAD, RETRIED_LOAD, STRONG_LOAD, STRONG_STORE, EXCHANGE, ATOMIC = range(8)
 """What an access does; those from the retried load on are strong, and do not race with one another.
 ``COPY`` is a store that goes on until it is waited for; an atomic that adds nothing is a load."""
-RELEASES, ACQUIRES, AWAITS = 8, 16, 32
-"""Added to these: all blocks that see it see what the thread did before, and the reverse; the
-thread relies on it (``waiting.waits``)."""
+RELEASES, ACQUIRES, AWAITS, NEAR = 8, 16, 32, 64
+"""Added to these: who sees it sees what the thread did before, and the reverse; the thread relies
+on it (``waiting.waits``); the first two are meant for its block alone."""
 ARRIVE, PASS, RESUME, MEET, CONVERGE, FENCE, COMMIT, WAIT = range(8)
 """What happens at a barrier: a warp arrives, arrives and goes on, continues; lanes of a warp meet,
-or vote. Besides: a fence; copies become a group; groups are waited for, all but the last
-``number``."""
+or vote. Besides: a fence (``number`` 1: for its block alone); copies become a group; groups are
+waited for, all but the last ``number``."""
 
 
 class Field(IntEnum):
@@ -35,40 +35,39 @@ class Field(IntEnum):
     FIRST = 0  # number of the launch's first thread
     THREADS = 1  # per block
     WARPS = 2  # per block
-    SLOTS = 3
-    CELLS = 4  # of shared memory, slot by slot
-    CELLS_PER_SLOT = 5
-    GLOBAL_CELLS = 6
-    KNOWN = 7  # bytes of shared memory that were written, slot by slot
-    GLOBAL_KNOWN = 8
-    LOCAL_KNOWN = 9
-    LOCAL_BYTES = 10
-    OWNERS = 11  # first thread of the block in each slot
-    EPOCHS = 12  # slot, warp, warp
-    JOINS = 13  # slot, barrier, warp
-    LANES = 14  # slot, warp, writers or readers, lane, lane
-    RINGS = 15  # thread, entries about its last atomics
-    TIME = 16
-    SHARED_SHIFT = 17  # bytes of a cell, as a power of two
-    GLOBAL_SHIFT = 18
-    FOUND = 19  # rows of ``Found``
-    FOUND_COUNT = 20
-    MEETINGS = 21  # slot, barrier: instruction and thread of who waits there; who had left then
-    BLOCK_RINGS = 22
-    EXTENTS = 23  # instruction: first byte of the one array that it is about, and its end
-    FENCES = 24  # thread: when its last fence was
-    PENDING = 25  # thread of a slot: its asynchronous copies (``PENDING``)
-    CHANGES = 26  # how often memory or a barrier changed
-    COPY = 27  # instruction: number of a load that only feeds stores to local memory, or -1
-    COPIED = 28  # instruction, element: 4 x number + element of such a load that is stored, or -1
-    COPIES = 29  # how many such loads there are
-    COPY_KNOWN = 30  # thread of a slot, such a load: bit mask of its bytes that were written
-    HANDED = 31  # when the last atomic that hands something over was
-    POLLS = 32  # how many strong accesses there were
-    BLOCKS = 33
-    MIDDLE = 34  # the block that handed something over last between two others
-    MISSES = 35  # how often none had
-    END = 36
+    CELLS = 3  # of shared memory, slot by slot
+    CELLS_PER_SLOT = 4
+    GLOBAL_CELLS = 5
+    KNOWN = 6  # bytes of shared memory that were written, slot by slot
+    GLOBAL_KNOWN = 7
+    LOCAL_KNOWN = 8
+    LOCAL_BYTES = 9
+    OWNERS = 10  # first thread of the block in each slot
+    EPOCHS = 11  # slot, warp, warp
+    JOINS = 12  # slot, barrier, warp
+    LANES = 13  # slot, warp, writers or readers, lane, lane
+    RINGS = 14  # thread, entries about its last atomics
+    TIME = 15
+    SHARED_SHIFT = 16  # bytes of a cell, as a power of two
+    GLOBAL_SHIFT = 17
+    FOUND = 18  # rows of ``Found``
+    FOUND_COUNT = 19
+    MEETINGS = 20  # slot, barrier: instruction and thread of who waits there; who had left then
+    BLOCK_RINGS = 21
+    EXTENTS = 22  # instruction: first byte of the one array that it is about, and its end
+    FENCES = 23  # thread: when its last fence for all blocks was, and its last one
+    PENDING = 24  # thread of a slot: its asynchronous copies (``PENDING``)
+    CHANGES = 25  # how often memory or a barrier changed
+    COPY = 26  # instruction: number of a load that only feeds stores to local memory, or -1
+    COPIED = 27  # instruction, element: 4 x number + element of such a load that is stored, or -1
+    COPIES = 28  # how many such loads there are
+    COPY_KNOWN = 29  # thread of a slot, such a load: bit mask of its bytes that were written
+    HANDED = 30  # when the last atomic that hands something over was
+    POLLS = 31  # how many strong accesses there were
+    BLOCKS = 32
+    MIDDLE = 33  # the block that handed something over last between two others
+    MISSES = 34  # how often none had
+    END = 35
 
 
 Found = IntEnum(
@@ -83,8 +82,9 @@ KINDS: Final = (
 )  # fmt: skip
 """What can be found, from number 1 on: its name, and what the two threads of a race do."""
 
-UNFENCED, UNSEEN = 8, 16
-"""Added to the space of a race that an atomic would order, but for a fence before or after it."""
+UNFENCED, UNSEEN, FAR = 4, 8, 16
+"""Added to the space of a race that an atomic would order, but for a fence before or after it; and
+to that of any between blocks."""
 MAX_FOUND: Final = 512
 MAX_MISSES: Final = 1000
 """Of searches among all blocks: with so many races, one more is none that matters."""
@@ -94,19 +94,19 @@ CELL: Final = 4 * ROLE + 2
 """32-bit numbers of a cell; the last two: whether several lanes of the writer's warp wrote the same
 value, and what the last atomic found."""
 RING, BLOCK_RING = 8, 16
-ENTRY: Final = 8
+ENTRY: Final = 10
 """Numbers about an atomic: see ``ordering._ring``."""
 MAX_PENDING: Final = 32
 PENDING: Final = 2 + 4 * MAX_PENDING
 """Numbers about a thread's copies: groups, copies; of each offset, bytes, group, instruction."""
 NOWHERE = const(I64, -1)
-STRONG = frozenset({"relaxed", "acquire", "release", "mmio"})
 
 
 def what_of(k: KernelWriter, i: Instruction, space: str) -> int:
     """What an access is. Volatile ones that warps once relied on in lock step race: those of
-    shared memory, and loads from beside what was just stored in global memory."""
-    strong = not STRONG.isdisjoint(i.modifiers) or (space == "global" and "volatile" in i.modifiers)
+    shared memory but flags, and loads from beside what was just stored in global memory."""
+    volatile = "volatile" in i.modifiers and (space == "global" or i in k.flags)
+    strong = volatile or not STRONG.isdisjoint(i.modifiers)
     if i.opcode == "st":
         return STRONG_STORE if strong else STORE
     if changes(i):
@@ -156,10 +156,12 @@ def tell(k: KernelWriter, a: SpaceAccess, what: int, values: Sequence[Value] = (
         for e, value in enumerate(values):
             f.store(value, f.offset(given, e, type_), CACHE_LINE)
     memory = k.pointer(Warp.SHARED) if a.space == "shared" else k.pointer(Context.GLOBAL)
-    if "cta" not in a.i.modifiers:
-        what += RELEASES * (not {"release", "acq_rel"}.isdisjoint(a.i.modifiers))
-        what += ACQUIRES * (not {"acquire", "acq_rel"}.isdisjoint(a.i.modifiers))
-    what += AWAITS * (a.i in k.awaited)
+    words = {*a.i.modifiers}
+    if a.i.opcode in ("mbarrier", "cp") and "relaxed" not in words:
+        words.add("acq_rel")  # that is how barriers count threads and bytes of copies
+    what += RELEASES * (not words.isdisjoint({"release", "acq_rel"}))
+    what += ACQUIRES * (not words.isdisjoint({"acquire", "acq_rel"}))
+    what += AWAITS * (a.i in k.awaited) + NEAR * ("cta" in words)
     numbers = [const(I64, n) for n in (a.bits // 8, a.count, SPACES.index(a.space), what)]
     return f.call(
         I32, ACCESS, f.pointer(k.number(Context.WATCH)), k.context, k.warp, memory, given,

@@ -91,6 +91,7 @@ class KernelWriter:
     """Whether accesses and barriers call the watcher (the checked mode)."""
     retried: set[ptx.Instruction] = field(default_factory=set)
     awaited: set[ptx.Instruction] = field(default_factory=set)
+    flags: set[ptx.Instruction] = field(default_factory=set)
     """In the checked mode: see ``waiting.waits``."""
     assembled: Assembled = field(default_factory=Assembled)
     """Which accesses are counted as one, and which not at all."""

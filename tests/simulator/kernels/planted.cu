@@ -1,6 +1,6 @@
 // Kernels with one mistake each, and their right twins. A line that is wrong says "bad:" and the kind
-// of mistake; where two lines race, one of them does. Every kernel runs with 2 blocks of 96 threads;
-// `out` are 192 words of zeros, `raw` 192 words that nothing was written to.
+// of mistake, and "no ... after" or before it if just a fence is missing; of two that race, one does so.
+// Every kernel runs with 2 blocks of 96 threads; `out` are 192 zeros, `raw` 192 words nobody wrote to.
 #define K extern "C" __global__ void
 #define T threadIdx.x
 #define ZERO static_cast<int>(blockIdx.y)  // which the compiler does not know
@@ -216,10 +216,26 @@ K told_by_a_flag(int* out, int*) {  // by 32 threads that only read it
     if (T < 32) {
         s[T] = T;
         __syncwarp();
-        if (T == 0) atomicExch(&flag, 1);
+        if (T == 0) {
+            __threadfence_block();
+            atomicExch(&flag, 1);
+        }
     } else if (T < 64) {
         while (!seen(&flag)) {}
         out[blockIdx.x * 96 + T] = s[T - 32];
+    }
+}
+K told_by_a_flag_without_a_fence(int* out, int*) {
+    __shared__ int flag, s[32];
+    if (T == 0) flag = 0;
+    __syncthreads();
+    if (T < 32) {
+        s[T] = T;  // bad: race, no __threadfence_block() after
+        __syncwarp();
+        if (T == 0) atomicExch(&flag, 1);
+    } else if (T < 64) {
+        while (!seen(&flag)) {}
+        out[blockIdx.x * 96 + T] = s[T - 32];  // bad: race
     }
 }
 K asked_by_every_lane(int* out, int*) {
@@ -229,11 +245,28 @@ K asked_by_every_lane(int* out, int*) {
     if (T < 32) {
         s[T] = T;
         __syncwarp();
-        if (T == 0) atomicExch(&flag, 1);
+        if (T == 0) {
+            __threadfence_block();
+            atomicExch(&flag, 1);
+        }
     } else {
         while (atomicAdd(&flag, 0) == 0) {}
         __threadfence_block();
         out[blockIdx.x * 96 + T] = s[T % 32];
+    }
+}
+K asked_by_every_lane_without_a_fence(int* out, int*) {
+    __shared__ int flag, s[32];
+    if (T == 0) flag = 0;
+    __syncthreads();
+    if (T < 32) {
+        s[T] = T;  // bad: race, no __threadfence_block() after
+        __syncwarp();
+        if (T == 0) atomicExch(&flag, 1);
+    } else {
+        while (atomicAdd(&flag, 0) == 0) {}
+        __threadfence_block();
+        out[blockIdx.x * 96 + T] = s[T % 32];  // bad: race
     }
 }
 K both_read_a_flag(int* out, int*) {
@@ -351,7 +384,7 @@ K last_block_writes(int* out, int*) {
 }
 K last_block_without_a_fence(int* out, int* raw) {
     __shared__ int last;
-    raw[blockIdx.x * 96 + T] = T;  // bad: race
+    raw[blockIdx.x * 96 + T] = T;  // bad: race, no __threadfence() after
     __syncthreads();
     if (T == 0) last = atomicAdd(&out[0], 1) == 1;
     __syncthreads();
@@ -417,7 +450,7 @@ K flag(int* out, int*) {
 K flag_without_a_fence(int* out, int*) {
     if (T) return;
     if (blockIdx.x == 0) {
-        out[1] = 5 + ZERO;  // bad: race
+        out[1] = 5 + ZERO;  // bad: race, no __threadfence() after
         atomicExch(&out[0], 1);
     } else {
         while (atomicAdd(&out[0], 0) == 0) {}
@@ -428,7 +461,7 @@ K flag_without_a_fence(int* out, int*) {
 K flag_fenced_in_its_block(int* out, int*) {
     if (T) return;
     if (blockIdx.x == 0) {
-        out[1] = 5 + ZERO;  // bad: race
+        out[1] = 5 + ZERO;  // bad: race, no __threadfence() after
         __threadfence_block();
         atomicExch(&out[0], 1);
     } else {
@@ -481,14 +514,14 @@ K flag_read_without_a_fence(int* out, int*) {
         *flag = 1;
     } else {
         while (*flag == 0) {}
-        out[2] = out[1];  // bad: race
+        out[2] = out[1];  // bad: race, no __threadfence() before
     }
 }
 K locked_without_a_fence(int* out, int*) {  // after the lock; the fence before it is too early
     if (T) return;
     __threadfence();
     while (atomicCAS(&out[0], 0, 1)) {}
-    out[1] = out[1] + 1;  // bad: race
+    out[1] = out[1] + 1;  // bad: race, no __threadfence() before
     __threadfence();
     atomicExch(&out[0], 0);
 }
@@ -503,7 +536,7 @@ K taken_by_a_lane_without_a_fence(int* out, int* raw) {  // for its warp
             while (atomicAdd(&out[0], 0) == 0) {}
         }
         __syncwarp();
-        out[96 + T] = raw[T];  // bad: race
+        out[96 + T] = raw[T];  // bad: race, no __threadfence() before
     }
 }
 K taken_by_a_lane(int* out, int* raw) {
@@ -559,7 +592,7 @@ K lock_acquired_in_its_block(int* out, int*) {
     int taken = 1;
     while (taken)
         asm volatile("atom.acquire.cta.global.cas.b32 %0, [%1], 0, 1;" : "=r"(taken) : "l"(out) : "memory");
-    out[1] = out[1] + 1;  // bad: race
+    out[1] = out[1] + 1;  // bad: race, no __threadfence() before
     asm volatile("st.release.gpu.global.b32 [%0], 0;" ::"l"(out) : "memory");
 }
 K flag_for_a_warp(int* out, int*) {  // of the same block
@@ -904,7 +937,7 @@ K passed_on_but_not_seen(int* out, int* raw) {
         GIVE(1);
     } else if (blockIdx.x == 0 && T == 64) {
         while (atomicAdd(&out[1], 0) == 0) {}
-        out[2] = raw[0];  // bad: race
+        out[2] = raw[0];  // bad: race, no __threadfence() before
     }
 }
 
@@ -925,7 +958,7 @@ K last_block_of_volatiles_without_a_fence(int* out, int* raw) {
     __shared__ int last;
     volatile int* sums = raw;
     if (T == 0) {
-        sums[blockIdx.x] = 5 + blockIdx.x;  // bad: race
+        sums[blockIdx.x] = 5 + blockIdx.x;  // bad: race, no __threadfence() after
         last = atomicAdd(&out[0], 1) == 1;
     }
     __syncthreads();
@@ -948,7 +981,7 @@ K volatile_data_without_a_fence(int* out, int*) {
     volatile int *flag = out, *data = out + 1;
     if (T) return;
     if (blockIdx.x == 0) {
-        *data = 5 + ZERO;  // bad: race
+        *data = 5 + ZERO;  // bad: race, no __threadfence() after
         *flag = 1;
     } else {
         while (*flag == 0) {}
@@ -965,7 +998,7 @@ K volatile_data_read_without_a_fence(int* out, int*) {
         *flag = 1;
     } else {
         while (*flag == 0) {}
-        out[2] = *data;  // bad: race
+        out[2] = *data;  // bad: race, no __threadfence() before
     }
 }
 K relaxed_read_without_a_fence(int* out, int*) {
@@ -976,7 +1009,7 @@ K relaxed_read_without_a_fence(int* out, int*) {
         asm volatile("st.release.gpu.global.b32 [%0], 1;" ::"l"(out) : "memory");
     } else {
         while (!seen) RELAXED(seen, out);
-        RELAXED(data, out + 1);  // bad: race
+        RELAXED(data, out + 1);  // bad: race, no __threadfence() before
         out[2] = data;
     }
 }
@@ -995,7 +1028,7 @@ K relaxed_read_after_an_acquire(int* out, int*) {
 K asked_for_data_without_a_fence(int* out, int*) {
     if (T) return;
     if (blockIdx.x == 0) {
-        out[1] = 5 + ZERO;  // bad: race
+        out[1] = 5 + ZERO;  // bad: race, no __threadfence() after
         atomicExch(&out[0], 1);
     } else {
         while (atomicAdd(&out[0], 0) == 0) {}
@@ -1006,7 +1039,7 @@ K asked_for_data_without_a_fence(int* out, int*) {
 K exchanged_data_without_a_fence(int* out, int*) {
     if (T) return;
     if (blockIdx.x == 0) {
-        atomicExch(&out[1], 5 + ZERO);  // bad: race
+        atomicExch(&out[1], 5 + ZERO);  // bad: race, no __threadfence() after
         atomicExch(&out[0], 1);
     } else {
         while (atomicAdd(&out[0], 0) == 0) {}
@@ -1027,7 +1060,7 @@ K locked_volatile_without_a_fence(int* out, int*) {
     volatile int* count = out + 1;
     if (T) return;
     while (atomicCAS(&out[0], 0, 1)) {}
-    *count = *count + 1;  // bad: race
+    *count = *count + 1;  // bad: race, no __threadfence() after
     atomicExch(&out[0], 0);
 }
 // Decoupled look-back over 12 parts: a part's sum, then 1; its prefix, then 2.
@@ -1050,8 +1083,8 @@ K locked_volatile_without_a_fence(int* out, int*) {
     state[part] = 2;                                                       \
     out[96 + part] = before
 K look_back(int* out, int* raw) { LOOK_BACK(__threadfence(), __threadfence()); }
-K look_back_without_a_fence(int* out, int* raw) { LOOK_BACK(, __threadfence()); }  // bad: race
-K look_back_read_without_a_fence(int* out, int* raw) { LOOK_BACK(__threadfence(), ); }  // bad: race
+K look_back_without_a_fence(int* out, int* raw) { LOOK_BACK(, __threadfence()); }  // bad: race, no __threadfence() after
+K look_back_read_without_a_fence(int* out, int* raw) { LOOK_BACK(__threadfence(), ); }  // bad: race, no __threadfence() before
 K look_back_in_one_word(int* out, int*) {  // state and sum together: no fence is needed
     volatile int* parts = out;
     if (T % 16) return;
@@ -1118,4 +1151,391 @@ K sets_joined(int* out, int*) {  // union-find, whose paths are shortened by rel
         }
         if (b < mine) parent[mine] = b + 1;
     }
+}
+
+// Between warps of a block: __threadfence_block() reaches far enough, but has to be there.
+#define FENCE __threadfence_block()
+K flag_for_a_warp_without_a_fence(int* out, int*) {
+    int* mine = out + 96 * blockIdx.x;
+    if (T == 0) {
+        mine[1] = 5 + ZERO;  // bad: race, no __threadfence_block() after
+        atomicExch(&mine[0], 1);
+    } else if (T == 32) {
+        while (atomicAdd(&mine[0], 0) == 0) {}
+        FENCE;
+        mine[2] = mine[1];  // bad: race
+    }
+}
+K flag_for_a_warp_read_without_a_fence(int* out, int*) {
+    volatile int* flag = out + 96 * blockIdx.x;
+    int* mine = out + 96 * blockIdx.x;
+    if (T == 0) {
+        mine[1] = 5 + ZERO;  // bad: race
+        FENCE;
+        *flag = 1;
+    } else if (T == 32) {
+        while (*flag == 0) {}
+        mine[2] = mine[1];  // bad: race, no __threadfence_block() before
+    }
+}
+K relaxed_in_its_block(int* out, int*) {
+    int *mine = out + 96 * blockIdx.x, seen = 0;
+    if (T == 0) {
+        mine[1] = 5 + ZERO;
+        asm volatile("fence.acq_rel.cta; st.relaxed.cta.b32 [%0], 1;" ::"l"(mine) : "memory");
+    } else if (T == 32) {
+        while (!seen) asm volatile("ld.relaxed.cta.b32 %0, [%1];" : "=r"(seen) : "l"(mine) : "memory");
+        __threadfence();
+        mine[2] = mine[1];
+    }
+}
+K relaxed_in_its_block_without_a_fence(int* out, int*) {
+    int* mine = out + 96 * blockIdx.x;
+    if (T == 0) {
+        mine[1] = 5 + ZERO;  // bad: race, no __threadfence_block() after
+        asm volatile("st.relaxed.cta.b32 [%0], 1;" ::"l"(mine) : "memory");
+    } else if (T == 32) {
+        while (!seen(mine)) {}
+        mine[2] = mine[1];  // bad: race
+    }
+}
+K released_in_its_block(int* out, int*) {
+    __shared__ int flag, s;
+    if (T == 0) flag = 0;
+    __syncthreads();
+    if (T == 0) {
+        s = 5 + ZERO;
+        asm volatile("st.release.cta.b32 [%0], 1;" ::"l"(&flag) : "memory");
+    } else if (T == 32) {
+        while (!seen(&flag)) {}
+        out[96 * blockIdx.x] = s;
+    }
+}
+K volatile_flag_in_its_block(int* out, int*) {
+    __shared__ volatile int flag;
+    __shared__ int s[32];
+    if (T == 0) flag = 0;
+    __syncthreads();
+    if (T < 32) {
+        s[T] = T;
+        __syncwarp();
+        FENCE;
+        if (T == 0) flag = 1;
+    } else {
+        while (flag == 0) {}
+        FENCE;
+        out[blockIdx.x * 96 + T] = s[T % 32];
+    }
+}
+K volatile_flag_in_its_block_without_a_fence(int* out, int*) {
+    __shared__ volatile int flag;
+    __shared__ int s[32];
+    if (T == 0) flag = 0;
+    __syncthreads();
+    if (T < 32) {
+        s[T] = T;  // bad: race, no __threadfence_block() after
+        __syncwarp();
+        if (T == 0) flag = 1;
+    } else {
+        while (flag == 0) {}
+        FENCE;
+        out[blockIdx.x * 96 + T] = s[T % 32];  // bad: race
+    }
+}
+K volatile_flag_in_its_block_read_without_a_fence(int* out, int*) {
+    __shared__ volatile int flag;
+    __shared__ int s[32];
+    if (T == 0) flag = 0;
+    __syncthreads();
+    if (T < 32) {
+        s[T] = T;  // bad: race
+        __syncwarp();
+        FENCE;
+        if (T == 0) flag = 1;
+    } else {
+        while (flag == 0) {}
+        out[blockIdx.x * 96 + T] = s[T % 32];  // bad: race, no __threadfence_block() before
+    }
+}
+K locked_in_its_block(int* out, int*) {
+    __shared__ int lock, count;
+    if (T == 0) lock = count = 0;
+    __syncthreads();
+    if (T % 32 == 0) {
+        while (atomicCAS(&lock, 0, 1)) {}
+        FENCE;
+        count = count + 1;
+        FENCE;
+        atomicExch(&lock, 0);
+    }
+    __syncthreads();
+    out[blockIdx.x * 96 + T] = count;
+}
+K locked_in_its_block_without_a_fence(int* out, int*) {  // after the lock
+    __shared__ int lock, count;
+    if (T == 0) lock = count = 0;
+    __syncthreads();
+    if (T % 32 == 0) {
+        while (atomicCAS(&lock, 0, 1)) {}
+        count = count + 1;  // bad: race, no __threadfence_block() before
+        FENCE;
+        atomicExch(&lock, 0);
+    }
+    __syncthreads();
+    out[blockIdx.x * 96 + T] = count;
+}
+K given_back_without_a_fence(int* out, int*) {
+    __shared__ int lock, count;
+    if (T == 0) lock = count = 0;
+    __syncthreads();
+    if (T % 32 == 0) {
+        while (atomicCAS(&lock, 0, 1)) {}
+        FENCE;
+        count = count + 1;  // bad: race, no __threadfence_block() after
+        atomicExch(&lock, 0);
+    }
+    __syncthreads();
+    out[blockIdx.x * 96 + T] = count;
+}
+K last_warp(int* out, int*) {
+    __shared__ int sums[3], arrived;
+    if (T == 0) arrived = 0;
+    __syncthreads();
+    if (T % 32) return;
+    sums[T / 32] = T;
+    FENCE;
+    if (atomicAdd(&arrived, 1) != 2) return;
+    FENCE;
+    out[blockIdx.x] = sums[0] + sums[1] + sums[2];
+}
+K last_warp_without_a_fence(int* out, int*) {
+    __shared__ int sums[3], arrived;
+    if (T == 0) arrived = 0;
+    __syncthreads();
+    if (T % 32) return;
+    sums[T / 32] = T;  // bad: race, no __threadfence_block() after
+    if (atomicAdd(&arrived, 1) != 2) return;
+    FENCE;
+    out[blockIdx.x] = sums[0] + sums[1] + sums[2];  // bad: race
+}
+K last_warp_reads_without_a_fence(int* out, int*) {
+    __shared__ int sums[3], arrived;
+    if (T == 0) arrived = 0;
+    __syncthreads();
+    if (T % 32) return;
+    sums[T / 32] = T;  // bad: race
+    FENCE;
+    if (atomicAdd(&arrived, 1) != 2) return;
+    out[blockIdx.x] = sums[0] + sums[1] + sums[2];  // bad: race, no __threadfence_block() before
+}
+K flag_after_a_barrier(int* out, int*) {  // of the two warps that write
+    __shared__ int flag, s[64];
+    if (T == 0) flag = 0;
+    __syncthreads();
+    if (T < 64) {
+        s[T] = T;
+        asm volatile("bar.sync 1, 64;" ::: "memory");
+        FENCE;
+        if (T == 0) atomicExch(&flag, 1);
+    } else {
+        while (atomicAdd(&flag, 0) == 0) {}
+        FENCE;
+        out[blockIdx.x * 96 + T] = s[T - 64] + s[T - 32];
+    }
+}
+K flag_after_a_barrier_without_a_fence(int* out, int*) {
+    __shared__ int flag, s[64];
+    if (T == 0) flag = 0;
+    __syncthreads();
+    if (T < 64) {
+        s[T] = T;  // bad: race, no __threadfence_block() after
+        asm volatile("bar.sync 1, 64;" ::: "memory");
+        if (T == 0) atomicExch(&flag, 1);
+    } else {
+        while (atomicAdd(&flag, 0) == 0) {}
+        FENCE;
+        out[blockIdx.x * 96 + T] = s[T - 64] + s[T - 32];  // bad: race
+    }
+}
+K flag_read_before_a_barrier(int* out, int*) {  // by one of the two warps that read
+    __shared__ int flag, s[32];
+    if (T == 0) flag = 0;
+    __syncthreads();
+    if (T < 32) {
+        s[T] = T;
+        FENCE;
+        __syncwarp();
+        if (T == 0) atomicExch(&flag, 1);
+    } else {
+        if (T == 32) {
+            while (atomicAdd(&flag, 0) == 0) {}
+            FENCE;
+        }
+        asm volatile("bar.sync 1, 64;" ::: "memory");
+        out[blockIdx.x * 96 + T] = s[T % 32];
+    }
+}
+K read_by_a_lane_without_a_fence(int* out, int*) {  // for its warp
+    __shared__ int flag, s[32];
+    if (T == 0) flag = 0;
+    __syncthreads();
+    if (T < 32) {
+        s[T] = T;  // bad: race
+        __syncwarp();
+        FENCE;
+        if (T == 0) atomicExch(&flag, 1);
+    } else {
+        if (T % 32 == 0) {
+            while (atomicAdd(&flag, 0) == 0) {}
+        }
+        __syncwarp();
+        out[blockIdx.x * 96 + T] = s[T % 32];  // bad: race, no __threadfence_block() before
+    }
+}
+K read_by_a_lane(int* out, int*) {
+    __shared__ int flag, s[32];
+    if (T == 0) flag = 0;
+    __syncthreads();
+    if (T < 32) {
+        s[T] = T;
+        __syncwarp();
+        FENCE;
+        if (T == 0) atomicExch(&flag, 1);
+    } else {
+        if (T % 32 == 0) {
+            while (atomicAdd(&flag, 0) == 0) {}
+            FENCE;
+        }
+        __syncwarp();
+        out[blockIdx.x * 96 + T] = s[T % 32];
+    }
+}
+#define TURNS(give)                                     \
+    __shared__ int full, s;                             \
+    if (T == 0) full = 0;                               \
+    __syncthreads();                                    \
+    for (int turn = 0; turn < 3 && T % 64 == 0; ++turn) \
+        if (T == 0) {                                   \
+            while (atomicAdd(&full, 0) == 1) {}         \
+            FENCE;                                      \
+            s = turn + ZERO;                            \
+            FENCE;                                      \
+            atomicExch(&full, 1);                       \
+        } else {                                        \
+            while (atomicAdd(&full, 0) == 0) {}         \
+            FENCE;                                      \
+            out[96 * blockIdx.x + turn] = s;            \
+            give;                                       \
+            atomicExch(&full, 0);                       \
+        }
+K filled_in_turns(int* out, int*) { TURNS(FENCE) }
+K filled_again_without_a_fence(int* out, int*) { TURNS() }  // bad: race, no __threadfence_block() after
+#define RELAYED(give, take)                      \
+    __shared__ int flags[2], s;                  \
+    if (T < 2) flags[T] = 0;                     \
+    __syncthreads();                             \
+    if (T == 0) {                                \
+        s = 5 + ZERO;                            \
+        FENCE;                                   \
+        atomicExch(&flags[0], 1);                \
+    } else if (T == 32) {                        \
+        while (atomicAdd(&flags[0], 0) == 0) {}  \
+        give;                                    \
+        atomicExch(&flags[1], 1);                \
+    } else if (T == 64) {                        \
+        while (atomicAdd(&flags[1], 0) == 0) {}  \
+        take;                                    \
+        out[blockIdx.x] = s;                     \
+    }
+K relayed(int* out, int*) { RELAYED(FENCE, FENCE) }
+K relayed_without_a_fence(int* out, int*) { RELAYED(, FENCE) }  // bad: race
+K relayed_but_not_seen(int* out, int*) { RELAYED(FENCE, ) }  // bad: race, no __threadfence_block() before
+K in_a_letter_box(int* out, int*) {  // the word itself: no fence is needed
+    __shared__ int box;
+    if (T == 0) box = 0;
+    __syncthreads();
+    if (T == 0) {
+        atomicExch(&box, 5 + ZERO);
+    } else if (T == 32) {
+        int value;
+        while ((value = atomicExch(&box, 0)) == 0) {}
+        out[96 * blockIdx.x] = value;
+    }
+}
+K phases(int* out, int*) {  // of an mbarrier
+    __shared__ long long bar;
+    __shared__ int s[96];
+    unsigned at = __cvta_generic_to_shared(&bar);
+    if (T == 0) asm volatile("mbarrier.init.shared.b64 [%0], 96;" ::"r"(at) : "memory");
+    __syncthreads();
+    s[T] = T;
+    long long state;
+    int done = 0;
+    asm volatile("mbarrier.arrive.shared.b64 %0, [%1];" : "=l"(state) : "r"(at) : "memory");
+    while (!done)
+        asm volatile("{ .reg .pred p; mbarrier.test_wait.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                     : "=r"(done)
+                     : "r"(at), "l"(state)
+                     : "memory");
+    out[blockIdx.x * 96 + T] = s[95 - T];
+}
+K flag_before_the_fence(int* out, int*) {
+    int* mine = out + 96 * blockIdx.x;
+    if (T == 0) {
+        mine[1] = 5 + ZERO;  // bad: race, no __threadfence_block() after
+        atomicExch(&mine[0], 1);
+        FENCE;
+    } else if (T == 32) {
+        while (atomicAdd(&mine[0], 0) == 0) {}
+        FENCE;
+        mine[2] = mine[1];  // bad: race
+    }
+}
+K given_back_by_a_store(int* out, int*) {
+    __shared__ int lock, count;
+    if (T == 0) lock = count = 0;
+    __syncthreads();
+    if (T % 32 == 0) {
+        while (atomicCAS(&lock, 0, 1)) {}
+        FENCE;
+        count = count + 1;
+        FENCE;
+        *const_cast<volatile int*>(&lock) = 0;
+    }
+    __syncthreads();
+    out[blockIdx.x * 96 + T] = count;
+}
+K queue_of_four(int* out, int*) {  // from a warp to another
+    __shared__ int words[4];
+    __shared__ volatile int head, tail;
+    if (T == 0) head = tail = 0;
+    __syncthreads();
+    for (int i = 0; i < 12 && T % 64 == 0; ++i)
+        if (T == 0) {
+            while (head - tail == 4) {}
+            FENCE;
+            words[i % 4] = i;
+            FENCE;
+            head = i + 1;
+        } else {
+            while (head == i) {}
+            FENCE;
+            out[96 * blockIdx.x + i] = words[i % 4];
+            FENCE;
+            tail = i + 1;
+        }
+}
+K in_step_beside_a_flag(int* out, int*) {
+    __shared__ volatile int flag, v[32];
+    if (T == 0) flag = 0;
+    __syncthreads();
+    if (T < 32) {
+        v[T] = T;
+        __syncwarp();
+        v[T] += v[T ^ 1];  // bad: race
+        if (T == 0) flag = 1;
+    } else {
+        while (flag == 0) {}
+    }
+    out[blockIdx.x * 96 + T] = flag;
 }

@@ -3,8 +3,7 @@
 
 #include "halves.cuh"
 
-constexpr unsigned kWeight = 62;
-constexpr unsigned kDropped = 64;
+constexpr unsigned kWeight = 62, kDropped = 64;
 
 // A listed half as the lower one of the board: flipped, as the row below the upper one meets it.
 template <Middle C> __device__ Half flipped(Half half) {

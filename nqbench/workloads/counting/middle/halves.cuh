@@ -39,37 +39,8 @@ using Span = uint2;     // the first quarter of a set of columns, and the one af
 
 constexpr unsigned kRow = 58, kAnyRow = 15;      // of a half
 constexpr unsigned kCrossed = 29, kNowhere = 7;  // of a quarter
-constexpr unsigned kQuarterThreads = 128;
-constexpr unsigned kBits = 5;
+constexpr unsigned kQuarterThreads = 128, kBits = 5;
 enum Count { kTaken, kOrdered, kJoined, kCounts };
-constexpr unsigned kColumns = 24, kSizes = 8;  // of the binomials
-
-// Calls `use` with the placements of `Rows` rows on a set of columns that attack none of their own,
-// depth first: those whose first two queens are in these columns.
-template <Middle C, unsigned Rows, class Use> struct Placer {
-    Use use;
-    unsigned nowhere;  // for a row with a queen in a middle column
-    unsigned first = ~0u, second = ~0u;
-    // `rising` are the diagonals that this row meets, `falling` those that the first row met.
-    template <unsigned Row>
-    __device__ void place(unsigned left, unsigned rising, Half falling, unsigned crossed) {
-        constexpr unsigned kMiddle = 1u << C.n / 2 | 1u << (C.n - 1) / 2;
-        unsigned open = left & ~(rising | unsigned(falling >> Row));
-        if constexpr (Row < 2) open &= Row == 0 ? first : second;
-        for (; open != 0; open &= open - 1) {
-            const unsigned queen = open & -open, up = rising | queen;
-            const Half down = falling | Half(queen) << Row;
-            const unsigned row = crossed == nowhere && (queen & kMiddle) ? Row : crossed;
-            if constexpr (Row + 1 < Rows) place<Row + 1>(left ^ queen, up << 1, down, row);
-            else use(up, down, row);
-        }
-    }
-};
-template <Middle C, unsigned Rows, class Use>
-__device__ void place(unsigned set, unsigned nowhere, Use use, unsigned first = ~0u,
-                      unsigned second = ~0u) {
-    Placer<C, Rows, Use>{use, nowhere, first, second}.template place<0>(set, 0, 0, nowhere);
-}
 
 // The numbers of the bits of a set, one for each queen of a quarter.
 __device__ unsigned numbers(unsigned set) {
@@ -78,50 +49,71 @@ __device__ unsigned numbers(unsigned set) {
     return found;
 }
 
-// Lists begin at multiples of 32 quarters.
+template <Middle C> constexpr unsigned kMiddle = 1u << C.n / 2 | 1u << (C.n - 1) / 2;  // columns
+
+// Orders of so many rows, and room for the quarters on a set: whole warps.
+constexpr unsigned orders(unsigned rows) { return rows < 2 ? 1 : rows * orders(rows - 1); }
+constexpr unsigned room_of(unsigned rows) { return (orders(rows) + kWarp - 1) / kWarp * kWarp; }
+
+// A warp lists the quarters of `Rows` rows on a set of columns, of which each lane tries an order;
+// returns how many there are. `rising` are the diagonals that a row meets, `falling` those that the first did.
 template <Middle C, unsigned Rows>
-__device__ void list_quarters(unsigned set, Span* span, Quarter* boards, Bits* bits,
-                              unsigned* made) {
+__device__ unsigned list_quarters(unsigned set, Quarter* boards, Bits* bits) {
     unsigned count = 0;
-    place<C, Rows>(set, kNowhere, [&](unsigned, Half, unsigned) { ++count; });
-    const unsigned begin = atomicAdd(made, (count + kWarp - 1) / kWarp * kWarp);
-    *span = {begin, begin + count};
-    place<C, Rows>(set, kNowhere,
-                   [&, at = begin](unsigned rising, Half falling, unsigned row) mutable {
-                       boards[at] = {rising | row << kCrossed, unsigned(falling)};
-                       bits[at++] = {numbers(rising), numbers(unsigned(falling))};
-                   });
+    for (unsigned number = lane_number(); number < room_of(Rows); number += kWarp) {
+        unsigned left = set, choices = number, rising = 0, falling = 0, crossed = kNowhere;
+        bool free = number < orders(Rows);
+#pragma unroll
+        for (unsigned row = 0; row < Rows; ++row) {
+            unsigned open = left;
+            for (unsigned skipped = choices % (Rows - row); skipped > 0; --skipped)
+                open &= open - 1;
+            choices /= Rows - row;
+            const unsigned queen = open & -open;
+            left ^= queen, rising <<= 1;
+            free &= (queen & (rising | falling >> row)) == 0;
+            rising |= queen, falling |= queen << row;
+            if (crossed == kNowhere && (queen & kMiddle<C>)) crossed = row;
+        }
+        const unsigned kept = __ballot_sync(kAllLanes, free);
+        const unsigned at = count + __popc(before_own(kept));
+        if (free) boards[at] = {rising | crossed << kCrossed, falling};
+        if (free && Rows == C.outer()) bits[at] = {numbers(rising), numbers(falling)};
+        count += __popc(kept);
+    }
+    __syncwarp();
+    return count;
 }
 
-// A thread lists the quarters on a set of columns: on those for the border, of which there are
-// `outer`, then on those for the middle, unless these have as many rows. `made` is how many there are.
+// A warp lists the quarters on a set of columns: on those for the border, of which there are `outer`,
+// then on those for the middle, unless these have as many rows. Of the latter it makes the columns of each
+// 32: lane i those of the bits i of quarters above.
 template <Middle C>
 __global__ void __launch_bounds__(kQuarterThreads)
     quarters(const unsigned* sets, unsigned outer, unsigned count, Span* spans, Quarter* boards,
-             Bits* bits, unsigned* made) {
-    const unsigned number = blockIdx.x * kQuarterThreads + threadIdx.x;
+             Bits* bits, Columns* columns) {
+    const unsigned number = (blockIdx.x * kQuarterThreads + threadIdx.x) / kWarp;
+    const unsigned lane = lane_number();
     if (number >= count) return;
-    if (number < outer)
-        list_quarters<C, C.outer()>(sets[number], spans + number, boards, bits, made);
-    else list_quarters<C, C.inner()>(sets[number], spans + number, boards, bits, made);
-}
-
-// A warp makes the columns of 32 quarters below others: lane i those of the bits i of quarters above.
-template <Middle C>
-__global__ void __launch_bounds__(kQuarterThreads)
-    transpose(const Quarter* boards, const unsigned* made, Columns* columns) {
-    const unsigned threads = gridDim.x * kQuarterThreads;
-    for (unsigned i = blockIdx.x * kQuarterThreads + threadIdx.x; i < *made; i += threads) {
-        const unsigned rising = boards[i].x % (1u << kCrossed) >> C.inner();
-        const unsigned falling = (boards[i].y & C.board()) << C.outer();
-        Columns own{0, 0};
+    const bool above = number < outer;
+    const unsigned inner = above ? 0 : number - outer;
+    const unsigned begin = room_of(C.outer()) * (number - inner) + room_of(C.inner()) * inner;
+    const unsigned found =
+        above ? list_quarters<C, C.outer()>(sets[number], boards + begin, bits + begin)
+              : list_quarters<C, C.inner()>(sets[number], boards + begin, bits + begin);
+    if (lane == 0) spans[sets[number]] = {begin, begin + found};
+    for (unsigned i = lane; (C.outer() == C.inner() || !above) && i - lane < found; i += kWarp) {
+        const Quarter own = i < found ? boards[begin + i] : Quarter{0, 0};
+        const unsigned rising = own.x % (1u << kCrossed) >> C.inner();
+        const unsigned falling = (own.y & C.board()) << C.outer();
+        Columns of_bit{0, 0};
 #pragma unroll
         for (unsigned bit = 0; bit < C.n + C.outer(); ++bit) {
             const unsigned up = __ballot_sync(kAllLanes, rising >> bit & 1);
             const unsigned down = __ballot_sync(kAllLanes, falling >> bit & 1);
-            if (lane_number() == bit) own = {up, down};
+            if (lane == bit) of_bit = {up, down};
         }
-        columns[i] = own;
+        columns[begin + i] = of_bit;
     }
 }
 
@@ -142,18 +134,27 @@ template <Middle C> struct Lister {
     __device__ Half word(unsigned rising, unsigned falling) const {
         return ((rising & C.board()) << 1 & C.board()) | Half((falling & C.board()) >> 1) << C.n;
     }
-    // Every half below the placements of the first two rows that this lane takes.
-    __device__ void walk(unsigned set, const unsigned* columns) {
-        for (unsigned prefix = threadIdx.x; prefix < C.half() * C.half(); prefix += blockDim.x)
-            place<C, C.half()>(
-                set, kOuter + kNowhere,
-                [&](unsigned rising, Half falling, unsigned row) {
-                    const Half half = word(rising, unsigned(falling >> (C.half() - 1)));
-                    seen |= half;
-                    const unsigned place = atomicAdd(found, 1);
-                    if (place < room) halves[place] = half | Half(row) << kRow;
-                },
-                1u << columns[prefix % C.half()], 1u << columns[prefix / C.half()]);
+    __device__ void keep(Half half, unsigned place, unsigned crossed) {
+        seen |= half;
+        if (place < room) halves[place] = half | Half(crossed) << kRow;
+    }
+    // Every half whose queens of the first two rows are in the columns `begin`, depth first.
+    template <unsigned Row = 0>
+    __device__ void walk(const unsigned (&begin)[2], unsigned left, unsigned rising = 0,
+                         Half falling = 0, unsigned crossed = kOuter + kNowhere) {
+        unsigned open = left & ~(rising | unsigned(falling >> Row));
+        if constexpr (Row < 2) open &= begin[Row];
+        // One column: no loop. Of twelve loops in each other ptxas 13.0 makes wrong code.
+        constexpr bool kOne = Row < 2 || Row + 1 == C.half();
+        for (; open != 0; open &= kOne ? 0 : open - 1) {
+            const unsigned queen = open & -open, up = rising | queen;
+            const Half down = falling | Half(queen) << Row;
+            const bool first = crossed == kOuter + kNowhere && (queen & kMiddle<C>);
+            const unsigned row = first ? Row : crossed;
+            if constexpr (Row + 1 < C.half())
+                walk<Row + 1>(begin, left ^ queen, up << 1, down, row);
+            else keep(word(up, unsigned(down >> Row)), atomicAdd(found, 1), row);
+        }
     }
     // All pairs of two quarters: a lane has one above, and looks up which of 32 below it meets.
     __device__ void combine(unsigned above, unsigned above_end, unsigned below,
@@ -189,21 +190,16 @@ template <Middle C> struct Lister {
         const unsigned lane = lane_number();
         if (staged == 0) return;
         __syncwarp();
-        unsigned base = 0;
-        if (lane == 0) base = atomicAdd(found, staged);
-        base = __shfl_sync(kAllLanes, base, 0);
+        const unsigned base = warp_take(found, staged);
         for (unsigned i = lane; i - lane < staged; i += kWarp) {  // every lane makes one
             const unsigned pair = i < staged ? stage[i] : 0;
             const Quarter other = __ldg(boards + begin + pair / kWarp);
             const unsigned x = __shfl_sync(kAllLanes, own.x, pair);
             const unsigned y = __shfl_sync(kAllLanes, own.y, pair);
             if (i >= staged) continue;
-            const Half half =
-                word((x << kInner) | other.x, (y >> (C.half() - 1)) | (other.y >> (kInner - 1)));
-            seen |= half;
             const unsigned row = x >> kCrossed;
-            const unsigned crossed = row != kNowhere ? row : kOuter + (other.x >> kCrossed);
-            if (base + i < room) halves[base + i] = half | Half(crossed) << kRow;
+            keep(word((x << kInner) | other.x, (y >> (C.half() - 1)) | (other.y >> (kInner - 1))),
+                 base + i, row != kNowhere ? row : kOuter + (other.x >> kCrossed));
         }
         __syncwarp();
     }
@@ -213,14 +209,13 @@ template <Middle C> struct Lister {
 // `room` halves has only so many written, and its true size.
 template <Middle C>
 __global__ void __launch_bounds__(C.list_threads(), 2048 / C.list_threads())
-    list(const unsigned* __restrict__ sets, const unsigned* __restrict__ binomials,
-         const unsigned* __restrict__ picks, unsigned pick_count, const Span* __restrict__ spans,
-         unsigned inner, const Quarter* __restrict__ boards, const Bits* __restrict__ bits,
-         const Columns* __restrict__ columns, unsigned first, unsigned count, unsigned room,
-         Half* halves, unsigned* sizes, Half* useful, unsigned* counts) {
+    list(const unsigned* __restrict__ sets, const unsigned* __restrict__ picks, unsigned pick_count,
+         const Span* __restrict__ spans, const Quarter* __restrict__ boards,
+         const Bits* __restrict__ bits, const Columns* __restrict__ columns, unsigned first,
+         unsigned count, unsigned room, Half* halves, unsigned* sizes, Half* useful,
+         unsigned* counts) {
     constexpr unsigned kThreads = C.list_threads();
-    __shared__ unsigned binomial[kColumns * kSizes];
-    __shared__ unsigned column[kColumns];  // those of the set
+    __shared__ unsigned column[C.half()];  // those of the set, one bit each
     __shared__ unsigned short stage[kThreads / kWarp][Lister<C>::kStaged];
     __shared__ unsigned found;
     __shared__ Half seen;
@@ -228,36 +223,27 @@ __global__ void __launch_bounds__(C.list_threads(), 2048 / C.list_threads())
     if (number == 0 && threadIdx.x < kCounts) counts[threadIdx.x] = 0;  // of the batch
     if (number >= count) return;
     const unsigned set = sets[first + number];
-    for (unsigned i = threadIdx.x; i < kColumns * kSizes; i += kThreads)
-        binomial[i] = __ldg(binomials + i);
     if (threadIdx.x < C.n && (set >> threadIdx.x & 1))
-        column[__popc(set & ((1u << threadIdx.x) - 1))] = threadIdx.x;
+        column[__popc(set & ((1u << threadIdx.x) - 1))] = 1u << threadIdx.x;
     if (threadIdx.x == 0) found = 0, seen = 0;
     __syncthreads();
     halves += size_t(number) * room;
     unsigned short* const pairs = stage[threadIdx.x / kWarp];
     Lister<C> lister{boards, bits, columns, halves, room, &found, pairs};
     if constexpr (C.listing == Listing::walk) {
-        lister.walk(set, column);
+        for (unsigned i = threadIdx.x; i < C.half() * C.half(); i += kThreads)
+            lister.walk({column[i % C.half()], column[i / C.half()]}, set);
         pick_count = 0;
     }
     for (unsigned base = threadIdx.x - lane; base < pick_count; base += kThreads) {
-        // Every lane ranks another pair of column sets among the sets of their sizes.
+        // Every lane picks other columns for the quarter above.
         const bool there = base + lane < pick_count;
         const unsigned pick = there ? __ldg(picks + base + lane) : 0;
-        unsigned rank[2] = {0, 0};
-        unsigned taken_above = 0;
+        unsigned picked = 0;
 #pragma unroll
-        for (unsigned i = 0; i < C.half(); ++i) {
-            const bool picked = pick >> i & 1;
-            taken_above += picked;
-            const unsigned size = picked ? taken_above : i + 1 - taken_above;
-            const unsigned sets = there ? binomial[column[i] * kSizes + size] : 0;
-            if (picked) rank[0] += sets;
-            else rank[1] += sets;
-        }
-        const Span above = there ? __ldg(spans + rank[0]) : Span{0, 0};
-        const Span below = there ? __ldg(spans + inner + rank[1]) : Span{0, 0};
+        for (unsigned i = 0; i < C.half(); ++i) picked |= pick >> i & 1 ? column[i] : 0;
+        const Span above = there ? __ldg(spans + picked) : Span{0, 0};
+        const Span below = there ? __ldg(spans + (set ^ picked)) : Span{0, 0};
         for (unsigned k = 0; k < min(kWarp, pick_count - base); ++k)
             lister.combine(__shfl_sync(kAllLanes, above.x, k), __shfl_sync(kAllLanes, above.y, k),
                            __shfl_sync(kAllLanes, below.x, k), __shfl_sync(kAllLanes, below.y, k));

@@ -2,19 +2,7 @@
 // share no bit (groups.py). Kernels: of halves.cuh, cells.cuh, order.cuh, and `join`.
 #include "order.cuh"
 
-constexpr unsigned kJoinThreads = 128;
-constexpr unsigned kTogether = 6;  // tiles of lower halves of a warp
-
-// The lanes whose word has this bit; of a ballot in C++ the compiler makes two instructions more.
-__device__ __forceinline__ unsigned with_bit(unsigned word, unsigned bit) {
-    unsigned lanes;
-    asm volatile(
-        "{.reg .pred has; .reg .b32 of; and.b32 of, %1, %2; setp.ne.u32 has, of, 0;"
-        "vote.sync.ballot.b32 %0, has, 0xffffffff;}"
-        : "=r"(lanes)
-        : "r"(word), "r"(bit));
-    return lanes;
-}
+constexpr unsigned kJoinThreads = 128, kTogether = 6;  // tiles of lower halves of a warp
 
 // Tables of some tiles of 32 lower halves, in shared memory: word i of table k of a tile has, in bit b,
 // whether half b has one of the diagonals 5 k + j for which bit j of i is set. A lane looks up its own
@@ -42,12 +30,17 @@ template <unsigned Blocks> struct Tables {
         char* const of_tile = reinterpret_cast<char*>(words + (tile * Blocks + table) * kWarp);
         return *reinterpret_cast<unsigned*>(of_tile + place);
     }
-    // The places of an upper half in the tables of the first tile, in bytes.
+    // The places of an upper half (`spread`) in the tables of the first tile, in bytes.
+    template <unsigned Stride>
     __device__ void find(Half half, unsigned (&places)[Blocks]) const {
+        const unsigned low = half, high = half >> 32;
 #pragma unroll
         for (unsigned k = 0; k < Blocks; ++k) {
-            const unsigned block = k == 0 ? unsigned(half) * 4 : unsigned(half >> (5 * k - 2));
-            places[k] = block & 4 * (kWarp - 1) | begin;
+            const unsigned word = k < 4 ? low : high, shift = k < 4 ? 0 : Stride * (k - 4);
+            if (k % 4 != 0 && (k < 4 || Stride == 8))
+                places[k] = __byte_perm(word, begin, 0x7650 + k % 4);
+            else if (k == 8 && Stride == 8) places[k] = high % 4 * 4 | begin;
+            else places[k] = word >> shift & 4 * (kWarp - 1) | begin;
             asm volatile("" : "+r"(places[k]));  // once for all tiles
         }
     }
@@ -65,66 +58,56 @@ template <unsigned Blocks> struct Tables {
     }
 };
 
-template <Middle C> constexpr unsigned kMostBlocks =
-    C.pairs == PairTest::shuffle ? (2 * C.n - 2 + 4) / 5 : 1;
-
-template <unsigned Value> struct Number {
-    static constexpr unsigned value = Value;
-};
-
-// The number of the highest bit; that of the lowest one costs an instruction more.
-__device__ __forceinline__ unsigned last_of(unsigned bits) { return 31 - __clz(bits); }
-
 struct Ordered {
     const Half *words, *masks, *tops;
 };
 
 // Pairs of this lane's upper halves with some tiles of the others, from `first` on: what is looked up
 // of an upper tile serves all of them.
-template <Middle C, unsigned Blocks, unsigned kTables>
+template <Middle C, unsigned Blocks>
 __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first, unsigned* words) {
     const Half* const lower = all.words + size_t(pair.tile[1]) * kWarp;
     constexpr Half kCommon = (Half(1) << kOr) - 1, kEnd = Half(1) << (kOr - 1);  // has no diagonal
     // Tile k has bit k + 1: the test of bit 0 is longer.
-    constexpr unsigned kAll = (2u << kTables) - 2;
+    constexpr unsigned kAll = (2u << kTogether) - 2;
+    constexpr bool kLooksUp = C.pairs == PairTest::shuffle;
     const unsigned lane = lane_number(), to = (pair.size[0] + kWarp - 1) / kWarp;
     Tables<Blocks> tables{words, threadIdx.x / kWarp * kTogether * kMostBlocks<C> * kWarp * 4};
     __syncwarp();
-    Half mask[kTables];
+    Half mask[kTogether];
 #pragma unroll
-    for (unsigned k = 0; k < kTables; ++k) {
+    for (unsigned k = 0; k < kTogether; ++k) {
         const unsigned own = (first + k) * kWarp + lane;
         const bool there = own < pair.size[1];
         const Half below = there ? lower[own] : 0;
         mask[k] = kEnd;
         if (C.masks != Masks::none && (first + k) * kWarp < pair.size[1])
             mask[k] |= all.masks[pair.tile[1] + first + k];
-        if constexpr (C.pairs == PairTest::shuffle) tables.make(k, below, there);
+        if constexpr (kLooksUp) tables.make(k, below, there);
     }
     __syncwarp();
     unsigned count = 0;  // of at most 2^20 tiles
     const Half* const own = all.words + size_t(pair.tile[0]) * kWarp + lane;
     // With the lower tiles of this set; of all of them without a branch.
-    const auto test = [&](Half half, unsigned set, auto skipped) {
+    const auto test = [&]<unsigned Skipped>(Half half, unsigned set) {
         unsigned found = 0, places[Blocks];
-        if constexpr (C.pairs == PairTest::words) {
-            for (unsigned i = first * kWarp; i < min(first * kWarp + kWarp, pair.size[1]); ++i)
-                found += (half & lower[i] & kDiagonals) == 0;
+        if constexpr (kLooksUp) tables.template find<kStride<C>>(half, places);
+        const auto test_one = [&](unsigned k) {
+            const unsigned begin = (first + k) * kWarp;
+            if constexpr (kLooksUp) found += __popc(tables.template free<Skipped>(k, places));
+            else
+                for (unsigned i = begin; i < min(begin + kWarp, pair.size[1]); ++i)
+                    found += (half & lower[i] & kDiagonals) == 0;
+        };
+        if (set == kAll) {
+#pragma unroll
+            for (unsigned k = 0; k < kTogether; ++k) test_one(k);
         } else {
-            tables.find(half, places);
-            const auto test_one = [&](unsigned k) {
-                found += __popc(tables.template free<decltype(skipped)::value>(k, places));
-            };
-            if (set == kAll) {
 #pragma unroll
-                for (unsigned k = 0; k < kTables; ++k) test_one(k);
-            } else {
-#pragma unroll
-                for (unsigned k = 0; k < kTables; ++k)
-                    if (set & 2u << k) test_one(k);
-            }
+            for (unsigned k = 0; k < kTogether; ++k)
+                if (set & 2u << k) test_one(k);
         }
-        count += found * unsigned(half >> kWeight);
+        count += found * unsigned(kLooksUp ? half & 3 : half >> kWeight);
     };
     const auto test_32 = [&](unsigned base) {
         Half other = base + lane < to ? 0 : kEnd;
@@ -132,13 +115,13 @@ __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first,
         unsigned set = 0;  // of lower tiles that this lane's upper tile is tested with
         Half heavy = 0;
 #pragma unroll
-        for (unsigned k = 0; k < kTables; ++k) {
+        for (unsigned k = 0; k < kTogether; ++k) {
             if ((mask[k] & other & kCommon) != 0) continue;
             set |= 2u << k;
             heavy |= mask[k] & other;
         }
         unsigned any = __ballot_sync(kAllLanes, set != 0);
-        const auto test_all = [&](unsigned tiles, auto skipped) {
+        const auto test_all = [&]<unsigned Skipped>(unsigned tiles) {
             if (tiles == 0) return;
             const Half* begin = own + base * kWarp;
             asm volatile("" : "+l"(begin));  // one instruction adds a tile's offset
@@ -151,20 +134,21 @@ __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first,
                 ahead = last_of(tiles);
                 next_set = __shfl_sync(kAllLanes, set, ahead);
                 if (tiles != 0) next = __ldg(begin + size_t(ahead) * kWarp);
-                test(half, now, skipped);
+                test.template operator()<Skipped>(half, now);
             } while (tiles != 0);
         };
-        const auto test_light = [&](auto skipped) {  // those whose ORs answer for so many blocks
-            if constexpr (C.masks == Masks::and_or && Blocks > skipped.value) {
-                const Half met = heavy & ((Half(1) << (kOr + 5 * skipped.value)) - 1);
-                const unsigned light = any & __ballot_sync(kAllLanes, met >> kOr == 0);
-                any ^= light;
-                test_all(light, skipped);
-            }
-        };
-        if constexpr (kOrBits<C> == 10) test_light(Number<2>{});
-        test_light(Number<1>{});
-        test_all(any, Number<0>{});
+        const auto test_light =
+            [&]<unsigned Skipped>() {  // those whose ORs answer for so many blocks
+                if constexpr (C.masks == Masks::and_or && Blocks > Skipped) {
+                    const Half met = heavy & ((Half(1) << (kOr + 5 * Skipped)) - 1);
+                    const unsigned light = any & __ballot_sync(kAllLanes, met >> kOr == 0);
+                    any ^= light;
+                    test_all.template operator()<Skipped>(light);
+                }
+            };
+        if constexpr (kOrBits<C> == 10) test_light.template operator()<2>();
+        test_light.template operator()<1>();
+        test_all.template operator()<0>(any);
     };
     for (unsigned base = 0; base < to; base += kWarp * kWarp) {
         bool may = base + lane * kWarp < to;
@@ -172,7 +156,7 @@ __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first,
             const Half other = all.tops[(pair.tile[0] + base) / kWarp + lane] & kCommon;
             may = false;
 #pragma unroll
-            for (unsigned k = 0; k < kTables; ++k) may |= (mask[k] & other) == 0;
+            for (unsigned k = 0; k < kTogether; ++k) may |= (mask[k] & other) == 0;
         }
         for (unsigned tops = __ballot_sync(kAllLanes, may); tops != 0;) {
             const unsigned top = last_of(tops);
@@ -188,14 +172,13 @@ template <Middle C, unsigned Blocks>
 __device__ Half join_part(const Ordered& all, const Pair& pair, unsigned part, unsigned parts,
                           unsigned* words) {
     constexpr unsigned kLeast = 2 * C.n / 5 > 4 ? 2 * C.n / 5 - 4 : 1;
-    constexpr unsigned kAtOnce = C.pairs == PairTest::shuffle ? kTogether : 1;
     if constexpr (Blocks > kLeast) {
         if (pair.useful <= 5 * (Blocks - 1))
             return join_part<C, Blocks - 1>(all, pair, part, parts, words);
     }
     Half count = 0;
-    for (unsigned first = part * kAtOnce; first * kWarp < pair.size[1]; first += parts * kAtOnce)
-        count += with_tiles<C, Blocks, kAtOnce>(all, pair, first, words);
+    for (unsigned at = part * kTogether; at * kWarp < pair.size[1]; at += parts * kTogether)
+        count += with_tiles<C, Blocks>(all, pair, at, words);
     return count;
 }
 
@@ -206,16 +189,13 @@ __global__ void __launch_bounds__(kJoinThreads, 1024 / kJoinThreads)
          const Half* ordered, const Half* masks, const Half* tops, const Pair* pairs,
          const unsigned* spilled, const unsigned* queens, Half* answer) {
     __shared__ unsigned words[kJoinThreads * kTogether * kMostBlocks<C>];
-    const Ordered all{ordered, masks, tops};
     for (;;) {
-        unsigned number = 0;
-        if (lane_number() == 0) number = atomicAdd(counts + kJoined, 1);
-        number = any_of_warp(number);
+        const unsigned number = any_of_warp(lane_number() ? 0 : atomicAdd(counts + kJoined, 1));
         if (number >= (groups << cuts) * parts) return;
         const Pair pair = pairs[number / parts];
         if (pair.size[0] == 0 || pair.size[1] == 0 || spilled[1 + first + pair.group]) continue;
-        const Half found =
-            warp_sum(join_part<C, kMostBlocks<C>>(all, pair, number % parts, parts, words));
+        const Half found = warp_sum(join_part<C, kMostBlocks<C>>({ordered, masks, tops}, pair,
+                                                                 number % parts, parts, words));
         if (lane_number() == 0 && found != 0)
             atomicAdd(answer, found * (queens[first + pair.group] / 256));
     }

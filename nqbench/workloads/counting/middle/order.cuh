@@ -10,8 +10,7 @@
 
 // Halves of a thread that are under way.
 template <Middle C> constexpr unsigned kAhead = C.n < 20 || C.order_threads == 1024 ? 4 : 8;
-constexpr unsigned kKey = 48;  // first bit of a permuted word's place in the order
-constexpr unsigned kKeyBits = 14;
+constexpr unsigned kKey = 48, kKeyBits = 14;  // a permuted word's place in the order
 constexpr Half kDiagonals = (Half(1) << kKey) - 1;
 constexpr unsigned kOr = 48;  // first bit of the OR of a tile's first blocks in its mask
 template <Middle C> constexpr unsigned kOrBits = C.n < 22 ? 5 : 10;
@@ -25,9 +24,8 @@ template <Middle C> struct Permutation {
     // The inverse of the Gray code is linear: a bit flips all below it.
     __device__ static Half image(unsigned place) {
         if (place == kDropped) return 0;
-        Half key = 0;
-        if (place < kKeyBits && C.order == Order::plain) key = 1u << (kKeyBits - 1 - place);
-        if (place < kKeyBits && C.order == Order::gray) key = (1u << (kKeyBits - place)) - 1;
+        const unsigned below = place < kKeyBits ? 1u << (kKeyBits - place) : 1;
+        const Half key = C.order == Order::plain ? below / 2 : below - 1;
         return Half(1) << place | key << kKey;
     }
     __device__ void make(const unsigned* place) {
@@ -49,49 +47,42 @@ template <Middle C> struct Permutation {
     }
 };
 
-// Replaces the sizes of bins by the sums of those before. All threads of the block.
-template <Middle C> __device__ void sum_up(unsigned* bins) {
-    constexpr unsigned kEach = kBins<C> / C.order_threads;
-    __shared__ unsigned of_warps[C.order_threads / kWarp];
-    unsigned own = 0, total;
-    for (unsigned k = 0; k < kEach; ++k) own += bins[threadIdx.x * kEach + k];
-    unsigned sum = before(own, total);
-    if (lane_number() == 0) of_warps[threadIdx.x / kWarp] = total;
-    __syncthreads();
-    for (unsigned warp = 0; warp < threadIdx.x / kWarp; ++warp) sum += of_warps[warp];
-    for (unsigned k = 0; k < kEach; ++k) {
-        const unsigned size = bins[threadIdx.x * kEach + k];
-        bins[threadIdx.x * kEach + k] = sum;
-        sum += size;
-    }
-    __syncthreads();
-}
+// Blocks of five diagonals, and how far those of the high word of an ordered upper half are apart.
+template <Middle C> constexpr unsigned kMostBlocks =
+    C.pairs == PairTest::shuffle ? (2 * C.n - 2 + 4) / 5 : 1;
+template <Middle C> constexpr unsigned kStride = C.n > 22 ? 5 : 8;
 
-// What 32 tiles have in common, of their masks; a list begins at a multiple of 32 tiles.
-template <Middle C> __device__ void mask_tops(const Half* masks, unsigned tiles, Half* tops) {
-    for (unsigned top = threadIdx.x / kWarp; top * kWarp < tiles; top += C.order_threads / kWarp) {
-        const unsigned tile = top * kWarp + lane_number();
-        const Half mask = all_of_warp(tile < tiles ? masks[tile] : ~Half(0));
-        if (lane_number() == 0) tops[top] = mask;
+// An upper half as `join` looks it up: four blocks, times four, in the bytes of the low word, above the
+// weight, the others so in the high word: most places are one instruction away. Bits 0 and 1 of the
+// high word are the ninth block of 22 queens; those of larger boards have no room for bytes.
+template <Middle C> __device__ Half spread(Half half) {
+    if (C.pairs == PairTest::words) return half;
+    const unsigned rest = half >> 20;
+    unsigned low = half >> kWeight;
+    unsigned high = kStride<C> == 5 ? rest % (1u << 28) << 2 : rest >> 20 & 3;
+#pragma unroll
+    for (unsigned k = 0; k < 4; ++k) {
+        low |= (unsigned(half) >> 5 * k & 31) << 8 * k + 2;
+        if (kStride<C> == 8) high |= (rest >> 5 * k & 31) << 8 * k + 2;
     }
+    return low | Half(high) << 32;
 }
 
 // The ordered lists of a group or cell, in tiles from the begin of `ordered`, and how many diagonals they use.
 struct Pair {
-    unsigned group, useful;
-    unsigned tile[2], size[2];
+    unsigned group, useful, tile[2], size[2];
 };
 
 template <Middle C> struct Orderer {
     static constexpr unsigned kBuckets = 1u << C.bucket_bits;
     static constexpr unsigned kStep = kAhead<C> * C.order_threads;  // words under way in a block
-    static_assert(C.bucket_bits + kBinBits<C> <= kKeyBits);
+    static_assert(C.bucket_bits + kBinBits<C> <= kKeyBits && kBins<C> % C.order_threads == 0);
     Ranking<C, C.order_threads> ranking;
     Permutation<C> permute;
     Members<C> sides[2];
     unsigned bins[kBins<C>];   // of a bucket: how many words, then where the next one goes
     unsigned dealt[kBuckets];  // words of each bucket
-    unsigned number, filled, fitting, tile;
+    unsigned number, filled, tile;
 
     // Calls `use` with some words and their numbers; a thread has several under way.
     template <class Use>
@@ -127,7 +118,7 @@ template <Middle C> struct Orderer {
         __syncthreads();
         for (unsigned base = threadIdx.x - lane; base < side.size; base += kStep) {
             Half half[kAhead<C>];
-            unsigned kept[kAhead<C>], found = 0, at = 0;
+            unsigned kept[kAhead<C>], found = 0;
 #pragma unroll
             for (unsigned k = 0; k < kAhead<C>; ++k) {
                 const unsigned i = base + k * C.order_threads + lane;
@@ -139,12 +130,10 @@ template <Middle C> struct Orderer {
                 kept[k] = __ballot_sync(kAllLanes, i < side.size && side.take(half[k]));
                 found += __popc(kept[k]);
             }
-            if (lane == 0) at = atomicAdd(&filled, found);
-            at = __shfl_sync(kAllLanes, at, 0);
+            unsigned at = warp_take(&filled, found);
 #pragma unroll
             for (unsigned k = 0; k < kAhead<C>; ++k) {
-                const unsigned before = kept[k] & ((1u << lane) - 1);
-                if (kept[k] >> lane & 1) to[at + __popc(before)] = half[k];
+                if (kept[k] >> lane & 1) to[at + __popc(before_own(kept[k]))] = half[k];
                 at += __popc(kept[k]);
             }
         }
@@ -177,12 +166,13 @@ template <Middle C> struct Orderer {
     }
     // Writes staged words in tiles, the last one filled with words without weight, and the mask of each
     // tile: what all of its words have in common, and the OR of its first blocks.
-    __device__ void write(const Half* stage, unsigned size, Half* to, Half* masks) const {
+    __device__ void write(const Half* stage, unsigned size, bool lower, Half* to,
+                          Half* masks) const {
         const unsigned lane = lane_number();
         for (unsigned base = threadIdx.x - lane; base < size; base += C.order_threads) {
             const bool there = base + lane < size;
             const Half half = there ? stage[base + lane] : 0;
-            to[base + lane] = half;
+            to[base + lane] = lower ? half : spread<C>(half);
             const Half common = all_of_warp(there ? half : ~Half(0)) & ((Half(1) << kOr) - 1);
             const Half first = any_of_warp(unsigned(half) % (1u << kOrBits<C>));
             if (lane == 0) masks[base / kWarp] = common | first << kOr;
@@ -190,7 +180,7 @@ template <Middle C> struct Orderer {
     }
     // Writes the words of a bucket by bin; `carried` words, less than a tile, wait in the stage.
     __device__ void write_bucket(const Half* words, unsigned size, Half* stage, unsigned staged,
-                                 unsigned& carried, Half*& to, Half*& masks) {
+                                 unsigned& carried, bool lower, Half*& to, Half*& masks) {
         if constexpr (kBuckets > 1) {
             clear(bins);
             __syncthreads();
@@ -198,11 +188,17 @@ template <Middle C> struct Orderer {
                  [&](Half word, unsigned i) { atomicAdd(bins + bin(word, i, size), 1); });
             __syncthreads();
         }
-        sum_up<C>(bins);
+        block_scan<C.order_threads>(bins);
         unsigned from = 0, written = 0;
         while (written < size) {
-            unsigned end = kBins<C>, step = size;
-            if (size - written > staged) fit(size, written + staged, from, end, step, staged);
+            // Those bins that fit into the stage. If the next one alone does not, its words are taken
+            // from so many of all words at a time.
+            const bool votes = size - written > staged;
+            unsigned end = votes ? 0 : kBins<C>, step = size;
+            for (unsigned i = threadIdx.x; votes && i < kBins<C>; i += C.order_threads)
+                end += __syncthreads_count((i + 1 < kBins<C> ? bins[i + 1] : size) <=
+                                           written + staged);
+            if (end <= from) end = from + 1, step = staged;
             for (unsigned begin = 0; begin < size; begin += step) {
                 each(words, begin, min(size, begin + step), [&](Half word, unsigned i) {
                     const unsigned own = bin(word, i, size);
@@ -212,7 +208,7 @@ template <Middle C> struct Orderer {
                 __syncthreads();
                 const unsigned upto = bins[end - 1], found = carried + upto - written;
                 const unsigned rest = found % kWarp;
-                write(stage, found - rest, to, masks);
+                write(stage, found - rest, lower, to, masks);
                 const Half kept = threadIdx.x < rest ? stage[found - rest + threadIdx.x] : 0;
                 __syncthreads();
                 if (threadIdx.x < rest) stage[threadIdx.x] = kept;
@@ -222,27 +218,12 @@ template <Middle C> struct Orderer {
             from = end;
         }
     }
-    // Which bins fit into the stage, up to the `most`-th word: those before `end`. If the next one alone
-    // does not, its words are taken from so many of all words at a time.
-    __device__ void fit(unsigned size, unsigned most, unsigned from, unsigned& end, unsigned& step,
-                        unsigned staged) {
-        if (threadIdx.x == 0) fitting = 0;
-        __syncthreads();
-        unsigned own = 0;
-        for (unsigned i = threadIdx.x; i < kBins<C>; i += C.order_threads)
-            own += (i + 1 < kBins<C> ? bins[i + 1] : size) <= most;
-        own = sum_of_warp(own);
-        if (lane_number() == 0) atomicAdd(&fitting, own);
-        __syncthreads();
-        end = fitting;
-        if (end <= from) end = from + 1, step = staged;
-    }
 };
 
 // Blocks order the lists of groups, each cut into cells by so many diagonals, and take what they need of
-// the `tiles` of `ordered`, and share the `scratch`, of which each has `rooms` for a list. Of a group, `queens` has the column of the queen in
-// the middle row, and its weight from bit 8 on. `spilled` is how many groups find no room, and then has
-// a 1 for each of them.
+// the `tiles` of `ordered`. They share the `scratch`, of which each has `rooms` for a list. Of a group,
+// `queens` has the column of the queen in the middle row, and its weight from bit 8 on. `spilled` is
+// how many groups find no room, and then has a 1 for each of them.
 template <Middle C>
 __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
     order(unsigned first, unsigned groups, unsigned at, unsigned room, const unsigned* queens,
@@ -252,7 +233,7 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
           unsigned rooms) {
     extern __shared__ Half stage[];
     __shared__ Orderer<C> own;
-    const unsigned cells = groups << cuts;
+    const unsigned cells = groups << cuts, lane = lane_number();
     // As many blocks work as there is scratch for `rooms` lists each, at least one.
     const unsigned fitting = max(Half(1), scratch_size / (Half(room) * rooms));
     const unsigned working = min(min(gridDim.x, cells), fitting);
@@ -263,9 +244,6 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
     const Half bucket_room = share < room ? 0 : share - (kDeals ? room : 0) >> C.bucket_bits;
     Half* const words = scratch + blockIdx.x * share;
     Half* const members = kDeals ? words + share - room : words;
-    const auto spill = [&](unsigned group) {
-        if (atomicExch(spilled + 1 + first + group, 1) == 0) atomicAdd(spilled, 1);
-    };
     for (;;) {
         __syncthreads();
         if (threadIdx.x == 0) own.number = atomicAdd(counts + kOrdered, 1);
@@ -281,14 +259,10 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
         }
         __syncthreads();
         Half both = own.sides[0].useful & own.sides[1].useful & ~own.sides[0].lacks;
+        const bool there = cell >> min(cuts, __popcll(both)) == 0;
         bool found_room = max(own.sides[0].size, own.sides[1].size) <= room && bucket_room > 0;
         Pair pair{group, 0, {0, 0}, {0, 0}};
-        if (threadIdx.x == 0) {
-            pairs[number] = pair;
-            if (!found_room) spill(group);
-        }
-        if (!found_room || cell >> min(cuts, __popcll(both)) != 0) continue;
-        for (unsigned ranked = 0; ranked < 1 + (cuts > 0); ++ranked) {
+        for (unsigned ranked = 0; found_room && there && ranked < 1 + (cuts > 0); ++ranked) {
             if (ranked > 0) {
                 if (threadIdx.x < 2) own.sides[threadIdx.x].cut(own.ranking.place, cuts, cell);
                 __syncthreads();
@@ -297,38 +271,42 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
                 __syncthreads();
             }
             own.ranking.make(own.sides, both);
+            own.permute.make(own.ranking.place);
+            pair.useful = __popcll(both);
         }
-        own.permute.make(own.ranking.place);
-        pair.useful = __popcll(both);
 #pragma unroll 1
-        for (unsigned side = 0; side < 2 && found_room; ++side) {
+        for (unsigned side = 0; side < 2 && found_room && there; ++side) {
             const Members<C> of = own.sides[side];
             const bool whole = !C.odd() && (of.needs | of.lacks) == 0;  // all are members
             const unsigned size = whole ? of.size : own.collect(of, members);
             if (size == 0) break;  // no pairs
             own.deal(whole ? of.list : members, size, !whole, of, words, bucket_room);
-            for (unsigned bucket = 0; bucket < own.kBuckets; ++bucket)
-                found_room = found_room && own.dealt[bucket] <= bucket_room;
             const unsigned needed = (size + kWarp * kWarp - 1) / (kWarp * kWarp) * kWarp;
             if (threadIdx.x == 0) own.tile = atomicAdd(counts + kTaken, needed);
             __syncthreads();
             const unsigned begin = own.tile;
-            found_room = found_room && begin + needed <= tiles;
+            found_room = begin + needed <= tiles;
+            for (unsigned dealt : own.dealt) found_room &= dealt <= bucket_room;
             if (!found_room) break;
             Half *to = ordered + size_t(begin) * kWarp, *mask = masks + begin;
             unsigned carried = 0;
             for (unsigned bucket = 0; bucket < own.kBuckets; ++bucket)
                 own.write_bucket(words + bucket * bucket_room, own.dealt[bucket], stage, staged,
-                                 carried, to, mask);
+                                 carried, of.lower, to, mask);
             __syncthreads();
-            own.write(stage, carried, to, mask);
+            own.write(stage, carried, of.lower, to, mask);
             __syncthreads();
-            mask_tops<C>(masks + begin, (size + kWarp - 1) / kWarp, tops + begin / kWarp);
+            // What 32 tiles have in common; a list begins at a multiple of 32 tiles.
+            const unsigned end = begin + (size + kWarp - 1) / kWarp;
+            for (unsigned tile = begin + threadIdx.x; tile - lane < end; tile += C.order_threads) {
+                const Half common = all_of_warp(tile < end ? masks[tile] : ~Half(0));
+                if (lane == 0) tops[tile / kWarp] = common;
+            }
             if (side == 0) pair.tile[0] = begin, pair.size[0] = size;
             else pair.tile[1] = begin, pair.size[1] = size;
         }
         if (threadIdx.x != 0) continue;
-        if (found_room) pairs[number] = pair;
-        else spill(group);
+        pairs[number] = pair;
+        if (!found_room && atomicExch(spilled + 1 + first + group, 1) == 0) atomicAdd(spilled, 1);
     }
 }

@@ -1,4 +1,4 @@
-"""The system ``middle`` on a GPU: its levels, its three kernels, and the program that drives them.
+"""The system ``middle`` on a GPU: its levels, its four kernels, and the program that drives them.
 
 Groups are counted in batches: list the halves of both sides, order them, count the pairs.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from math import comb, perm
+from math import comb, factorial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
@@ -31,13 +31,13 @@ MAX_N: Final = 24
 """Beyond, the words of a quarter board and a tile's mask have no room."""
 
 _WARP, _WORD, _QUARTER_THREADS = 32, 8, 128  # kWarp, bytes of a half, kQuarterThreads
+_COUNTS, _PAIR_WORDS = 3, 6  # kCounts, of a Pair
 _JOIN_THREADS, _JOIN_BLOCKS = 128, 8  # kJoinThreads, and blocks of a multiprocessor that fit
 _PART: Final = 1536
 """Halves of the longest list of a cell to each of its parts that warps join."""
-_COLUMNS, _SIZES, _COUNTS, _PAIR_WORDS = 24, 8, 3, 6  # kColumns, kSizes, kCounts, of a Pair
 _ARENA: Final = {"cuda": 1 << 30, "sim": 1 << 20}
-"""Halves of a batch as they are listed, by kind of device: 8 GB (24 GB where only so a batch has
-groups for all blocks), and as much for those that are ordered."""
+"""Halves of a batch as they are listed, by kind of device: 8 GB (48 GB where only so all blocks
+have many groups), and as much for those that are ordered."""
 _ORDER_BYTES: Final = 7_168
 """Static shared memory of `order`, at most."""
 _LONGEST: Final[Mapping[int, int]] = {
@@ -114,9 +114,9 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
     staged = min(shape.staged, (device.shared_per_block_optin - _ORDER_BYTES) // _WORD - _WARP)
     if staged < _WARP or device.shared_per_block < 48 * 1024:  # which `list` takes from n = 21 on
         raise InfeasibleError(f"{device.name} has too little shared memory for system {MIDDLE}")
-    arena = _ARENA["cuda" if device.kind == "cuda" else "sim"] * (3 if n in (22, 24) else 1)
+    arena = _ARENA["cuda" if device.kind == "cuda" else "sim"] * (6 if n in (22, 24) else 1)
     memory = device.memory_bytes or 1 << 62
-    arena = min(arena, memory // (96 if n % 2 else 40))
+    arena = min(arena, memory // (96 if n % 2 else 24))
     each = 0.4 if n % 2 else 2  # lists, which groups of an odd board share
     batch = max(1, min(count, int(arena / (each * room))))
     # A queen of the middle row leaves a quarter of a list.
@@ -125,7 +125,7 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
     # fullest has about a quarter of a long list.
     rooms = 1 + 3 * (shape.bucket_bits > 0)
     working = min(shape.blocks * device.multiprocessors, batch << number(levels, "split"))
-    working = max(1, min(working, memory // (8 * _WORD * rooms * room)))
+    working = max(1, min(working, memory // (6 * _WORD * rooms * room)))
     return {
         **{"groups": count, "batch": batch, "room": room, "staged": staged},
         **{"parts": parts, "rooms": rooms, "scratch": working * rooms * room},
@@ -140,17 +140,18 @@ def make_plan(
     numbers = derived(levels, device)
     n, symmetry = number(levels, "n"), cast(Symmetry, levels["symmetry"])
     found = groups_of.groups(n, symmetry) if some is None else some
-    batch, room = min(len(found), int(numbers["batch"])), int(numbers["room"])
+    full, room = min(len(found), int(numbers["batch"])), int(numbers["room"])
+    batch = -(-len(found) // -(-len(found) // full))  # all of about one size
     # The sets of columns of each batch, and of the sides of its groups their numbers among these.
     spans = [found[first : first + batch, :2].ravel() for first in range(0, len(found), batch)]
     sides = [np.unique(span, return_inverse=True) for span in spans]
-    most = max(len(sets) for sets, _ in sides)
+    most = max(len(sets) for sets, _ in sides) if n % 2 else 2 * full
     # A queen of the middle row leaves a quarter of a list; a cut puts about a third of the halves
     # into two cells. Each list begins at a multiple of 32 tiles where it is ordered.
-    halves = (3 * batch // 2 + 1 if n % 2 else 2 * batch) * room
+    halves = (3 * full // 2 + 1 if n % 2 else 2 * full) * room
     cuts = number(levels, "split")
-    tiles = -(-halves * (1 + cuts) // _WARP**2) * _WARP + 2 * (batch << cuts) * _WARP
-    numbers |= {"batch": batch, "lists": most, "tiles": tiles, "cuts": cuts}
+    tiles = -(-halves * (1 + cuts) // _WARP**2) * _WARP + 2 * (full << cuts) * _WARP
+    numbers |= {"batch": full, "lists": most, "tiles": tiles, "cuts": cuts}
     return MultiLaunchPlan(
         _kernels(levels, numbers, device.multiprocessors),
         (*_inputs(n, found, sides), *_work_space(levels, numbers, len(found))),
@@ -161,26 +162,18 @@ def make_plan(
     )
 
 
-def _rows(n: int) -> tuple[int, int]:
-    """Rows of the quarters at the border and at the middle."""
-    half = n // 2
-    return half // 2, half - half // 2
-
-
 def _quarters(n: int) -> tuple[int, ...]:
-    """Rows of the quarters that have lists of their own."""
-    return tuple(dict.fromkeys(_rows(n)))
+    """Rows of the quarters at the border, and of those at the middle if they have more."""
+    return tuple(dict.fromkeys((n // 4, n // 2 - n // 4)))
 
 
 def _inputs(n: int, found: Groups, sides: list[Any]) -> list[Buffer]:
-    binomials = [[comb(column, size) for size in range(_SIZES)] for column in range(_COLUMNS)]
     sets, numbers = map(np.concatenate, zip(*sides, strict=True))
     data: dict[str, NDArray[np.uint32]] = {
         "sets": sets.astype(np.uint32),
         "list_of": numbers.astype(np.uint32),
         "queens": (found[:, 2] | found[:, 3] << 8).astype(np.uint32),
-        "binomials": np.array(binomials, np.uint32).reshape(-1),
-        "picks": groups_of.subsets(n // 2, _rows(n)[0]),
+        "picks": groups_of.subsets(n // 2, _quarters(n)[0]),
         "quarter_sets": np.concatenate([groups_of.subsets(n, rows) for rows in _quarters(n)]),
     }
     return [Buffer(name, "uint32", words.size, data=words) for name, words in data.items()]
@@ -192,12 +185,12 @@ Numbers = Mapping[str, int | float | str]
 def _work_space(levels: Mapping[str, Level], numbers: Numbers, groups: int) -> list[Buffer]:
     lists, room, tiles = int(numbers["lists"]), int(numbers["room"]), int(numbers["tiles"])
     n, cells = number(levels, "n"), int(numbers["batch"]) << int(numbers["cuts"])
-    # Each list begins at a multiple of 32 quarters.
-    boards = sum(perm(n, rows) + (_WARP - 1) * comb(n, rows) for rows in _quarters(n))
+    # A set has room for every order of its columns, in multiples of 32.
+    boards = [-(-factorial(rows) // _WARP) * _WARP * comb(n, rows) for rows in _quarters(n)]
     return [
-        Buffer("spans", "uint32", 2 * sum(comb(n, rows) for rows in _quarters(n))),
-        *(Buffer(name, "uint32", 2 * boards) for name in ("boards", "bits", "columns")),
-        Buffer("made", "uint32", 1),
+        Buffer("spans", "uint32", 2 << n),
+        Buffer("bits", "uint32", 2 * boards[0]),
+        *(Buffer(name, "uint32", 2 * sum(boards)) for name in ("boards", "columns")),
         Buffer("halves", "uint64", lists * room),
         Buffer("sizes", "uint32", lists),
         Buffer("useful", "uint64", lists),
@@ -223,7 +216,6 @@ def _kernels(
     names = ("first", "groups", "at", "room", "count")
     first, groups, at, room, count = (Variable(name, "uint32") for name in names)
     sets = [comb(n, rows) for rows in _quarters(n)]
-    inner = np.uint32(sets[0] if len(sets) > 1 else 0)
 
     def kernel(name: str, blocks: int, threads: int, *arguments: Argument | Variable) -> Kernel:
         shared = (int(numbers["staged"]) + _WARP) * _WORD if name == "order" else 0
@@ -238,17 +230,14 @@ def _kernels(
             *("spilled", "queens", "answer"),
         ),
         "quarters": kernel(
-            *("quarters", -(-sum(sets) // _QUARTER_THREADS), _QUARTER_THREADS, "quarter_sets"),
-            *(np.uint32(sets[0]), np.uint32(sum(sets)), "spans", "boards", "bits", "made"),
-        ),
-        "transpose": kernel(
-            *("transpose", 8 * multiprocessors, _QUARTER_THREADS, "boards", "made", "columns"),
+            *("quarters", -(-sum(sets) * _WARP // _QUARTER_THREADS), _QUARTER_THREADS),
+            *("quarter_sets", np.uint32(sets[0]), np.uint32(sum(sets)), "spans", "boards", "bits"),
+            "columns",
         ),
         "list": kernel(
             *("list", int(numbers["lists"]), 128 if n < 21 else 512),  # Middle::list_threads
-            *("sets", "binomials", "picks", np.uint32(comb(n // 2, _rows(n)[0])), "spans", inner),
-            *("boards", "bits", "columns", first, count, room, "halves", "sizes", "useful"),
-            "counts",
+            *("sets", "picks", np.uint32(comb(n // 2, _quarters(n)[0])), "spans", "boards", "bits"),
+            *("columns", first, count, room, "halves", "sizes", "useful", "counts"),
         ),
         "order": kernel(
             *("order", shape.blocks * multiprocessors, shape.threads, first, groups, at, room),
@@ -277,10 +266,9 @@ def count(
         context.launch("order", **of_batch, at=at, room=room)
         context.launch("join", **of_batch)
 
-    for name in ("spilled", "answer", "made", "boards"):  # of which no list fills the last 32
+    for name in ("spilled", "answer"):
         context.clear(name)
     context.launch("quarters")
-    context.launch("transpose")
     begins = (0, *accumulate(lists))
     for first, begin, listed in zip(range(0, len(groups), batch), begins, lists, strict=False):
         context.launch("list", first=begin, count=listed, room=room)
