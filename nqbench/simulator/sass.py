@@ -16,6 +16,7 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -181,20 +182,25 @@ class MachineBlocks:
         ]  # fmt: skip
 
     def clocks(
-        self, latency: Callable[[str], float], read: float, more: Mapping[str, float]
+        self,
+        latency: Callable[[MachineInstruction], NDArray[np.float64] | float],
+        read: float,
+        more: Mapping[str, float],
     ) -> NDArray[np.float64]:
         """Clocks that a lone warp takes, by block: each instruction issues when the barriers that
         it waits for are set, and the next one after its stall. What is under way at a branch is
-        waited for. ``latency`` is that of a result, by name, ``read`` that of the operands;
-        ``more``: clocks that an instruction takes beyond its stall, by name."""
-        taken, now, ready = np.zeros(self.count), 0.0, [0.0] * (NONE + 1)
+        waited for. ``latency`` is that of a result, an array of cases whose mean counts, ``read``
+        that of the operands; ``more``: clocks that an instruction takes beyond its stall, by
+        name."""
+        zero: NDArray[np.float64] = np.zeros(1)
+        taken, now, ready = np.zeros(self.count), zero, [zero] * (NONE + 1)
         for i, owner in zip(self.code, self.owners, strict=True):
-            start = max([now, *(ready[barrier] for barrier in i.waits)])
-            ready[i.fills] = max(ready[i.fills], start + latency(i.name))
-            ready[i.frees] = max(ready[i.frees], start + read)
-            ready[NONE] = 0.0
-            end = start + max(i.stall, 1) + more.get(i.name, 0.0)
-            end = max(end, *ready) if i.name in (*ENDINGS, "BSYNC") else end
-            taken[owner] += end - now
+            start = reduce(np.maximum, (ready[barrier] for barrier in i.waits), now)
+            ready[i.fills] = np.maximum(ready[i.fills], start + latency(i))
+            ready[i.frees] = np.maximum(ready[i.frees], start + read)
+            ready[NONE] = zero
+            end = start + (max(i.stall, 1) + more.get(i.name, 0.0))
+            end = reduce(np.maximum, ready, end) if i.name in (*ENDINGS, "BSYNC") else end
+            taken[owner] += np.mean(end - now)
             now = end
         return taken / self.copies

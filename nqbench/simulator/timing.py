@@ -13,8 +13,10 @@ It is a model. Its result is called ``modelled`` and never stands with a measure
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import reduce
 from operator import add, mul, sub
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,6 +38,11 @@ if TYPE_CHECKING:
     from nqbench.simulator.translation import Translation
 
 LANES: Final = 32
+CASES: Final = 128
+"""Of which a mean is taken: of where the loads of a basic block find their words."""
+OFF_CHIP: Final = ("LD", "LDG", "LDL", "ATOM", "ATOMG")
+SCHEDULED: Final = ("issue", "integer", "products", "doubles")
+"""What each scheduler of a multiprocessor has of its own, for its warps alone."""
 SECTOR_BYTES: Final = 1 << SECTOR_BITS
 PRODUCTS: Final = ("mul", "mad", "fma")
 """Opcodes of the multiply-add lanes, of whatever type."""
@@ -62,6 +69,7 @@ class KernelWork:
     ``l2_bytes``, ``memory_bytes``  to and from the L2 cache and the device memory
     ``contended``  atomics of the launch on the word of global memory that has most, and those on
                    whole numbers in the piece of it that has most
+    ``rounds``     of the loop that the warp goes through most often, at least 1
     """
 
     alone: Float
@@ -69,6 +77,7 @@ class KernelWork:
     l2_bytes: Float
     memory_bytes: Float
     contended: Sequence[int] = (0, 0)
+    rounds: Float | float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +125,7 @@ def work_of(
     issued, integer, products, doubles = (issues @ np.array(each)).T
     hit1, hit2 = hits
     held = chip.get("l1_holds", ()) if chip["l1_shared_bytes"] else ()
-    shares = [hit1] * bool(held) + [hit2] * bool(chip["l2_bytes"])
-    warps, loads, walked = len(executions), 0.0, 0.0
+    warps, waits = len(executions), dict[Instruction, Float]()
     passes, lines, again, parted, met, loaded, stored, partial, alone = np.zeros((9, warps))
     own = [line for block in blocks for line in {i.where.line for i in block.code}]
     # A function that is called from several places has no blocks of its own.
@@ -147,13 +155,16 @@ def work_of(
             passes += counts["passes"]
             again += counts["passes"] - requests
         elif site.space in ("global", "local"):
+            if site.instruction.opcode != "st":
+                whole = max(float(np.sum(requests)), 1.0)
+                shares = (float(np.sum(counts[of])) / whole for of in ("from_l2", "from_memory"))
+                near = site.space in held and site.instruction.opcode not in ATOMICS
+                waits[site.instruction] = rates.off_chip(near, *shares)
             lines += counts[pipe]
             again += counts[pipe] - requests
             sectors = counts["sectors"]
             if site.space in held and site.instruction.opcode in ("ld", "ldu"):
                 loaded += sectors * SECTOR_BYTES
-                loads += float(np.sum(requests))
-                walked += float(np.sum(counts[pipe]))
                 continue
             stored += sectors * SECTOR_BYTES
             if site.instruction.opcode == "st":
@@ -167,15 +178,7 @@ def work_of(
     memory = l2_bytes * (1 - hit2) if chip["l2_bytes"] else l2_bytes
     l2_bytes = l2_bytes + partial * SECTOR_BYTES * (chip.get("l2_partial_cost", 1) - 1)
     per_pass, per_line = chip["shared_clocks_per_pass"], 1 / chip["l1_transactions_per_clock"]
-    alone += apart + again * per_pass
-    # A warp waits for the slowest of the lines that it asks for.
-    each_load = max(walked / loads, 1.0) if machine is not None and loads else 1.0
-    found = before = 0.0
-    for level, share in enumerate([*shares, 1.0], len(rates.off_chip) - len(shares) - 1):
-        found += (1 - found) * share
-        part, before = found**each_load - before, found**each_load
-        if part:
-            alone += part * (issues @ rates.blocks(machine, left, level))
+    alone += apart + again * per_pass + issues @ rates.blocks(machine, left, waits)
     shared = {
         "issue": (issued + parted + met) / rates.issue_per_clock,
         "integer": integer / (chip["integer_per_clock"] / LANES),
@@ -185,7 +188,8 @@ def work_of(
     }
     if doubles.any() and "double_per_clock" in chip:
         shared["doubles"] = doubles / (chip["double_per_clock"] / LANES)
-    return KernelWork(alone, shared, l2_bytes, memory, [*map(int, contended)])
+    rounds = executions.max(axis=1, initial=1.0)
+    return KernelWork(alone, shared, l2_bytes, memory, [*map(int, contended)], rounds)
 
 
 class Rates:
@@ -196,40 +200,60 @@ class Rates:
         self.chip, self.assembled, self.step = chip, assembled, chip["issue_clocks"]
         self.issue_per_clock = chip["schedulers"] * chip["issue_width"] / self.step
         self.branch, self.predicate = chip["branch_latency"], chip["predicate_latency"]
-        below = [level for level, size in CACHES.items() if chip[size]] + ["memory"]
-        self.off_chip = [float(chip[f"{level}_latency"]) for level in below]
-        self.atomic_level = len(below) - 1 - ("l2" in below)
+        below = [chip[f"{of}_latency"] for of, size in CACHES.items() if chip[size]]
+        below.append(chip["memory_latency"])
+        self.levels: Float = np.array([below[0], below[-2:][0], below[-1]], float)
+        self.random = np.random.default_rng(0)
+
+    def off_chip(self, held: bool, from_l2: float, from_memory: float) -> Float:
+        """Clocks of ``CASES`` accesses off the chip, of which such parts wait for L2 or more and
+        for the memory; for L2 all, where L1 does not hold what they ask for."""
+        part = (np.arange(CASES) + 0.5) / CASES
+        depth = (part < from_l2).astype(int) + (part < from_memory)
+        found: Float = self.levels[np.maximum(depth, 1 - held)]
+        return found
 
     def blocks(
-        self, machine: MachineBlocks | None, left: Sequence[Sequence[Instruction]], level: int
+        self,
+        machine: MachineBlocks | None,
+        left: Sequence[Sequence[Instruction]],
+        waits: Mapping[Instruction, Float],
     ) -> Float:
-        """``alone`` of each basic block, by the machine code if there is any."""
+        """``alone`` of each basic block, by the machine code if there is any. ``waits``: what each
+        access off the chip takes in ``CASES`` cases."""
         if machine is None:
-            return np.array([self.alone(of, level) for of in left])
-        results = dict.fromkeys(("LD", "LDG", "LDL"), self.off_chip[level])
-        atomic = self.off_chip[max(level, self.atomic_level)]
+            return np.array([self.alone(of, waits) for of in left])
+        of_line = {i.where.line: cases for i, cases in waits.items()}
         others, read = float(self.chip["shared_latency"]), float(self.chip["arithmetic_latency"])
-        results |= dict.fromkeys(("ATOM", "ATOMG"), atomic)
         more = {name: self.chip.get(f"{name.lower()}_clocks", 0.0) for name in ("YIELD", "BSYNC")}
-        return machine.clocks(lambda name: results.get(name, others), read, more)
 
-    def alone(self, instructions: Sequence[Instruction], level: int) -> float:
+        def latency(i: MachineInstruction) -> Float:
+            known = i.name in OFF_CHIP and i.line in of_line
+            found: Float = self.random.permutation(of_line[i.line] if known else [others])
+            return found
+
+        return machine.clocks(latency, read, more)
+
+    def alone(
+        self, instructions: Sequence[Instruction], waits: Mapping[Instruction, Float]
+    ) -> float:
         """Clocks that a lone warp takes for one execution of a basic block: every instruction
-        issues in order, when its operands are there; what the block leaves is waited for.
-        ``level`` is of ``off_chip``, where accesses off the chip find their words."""
-        now, ready, made = 0.0, dict[Register, float](), dict[Register, float]()
+        issues in order, when its operands are there; what the block leaves is waited for."""
+        now, start = np.zeros(CASES), np.zeros(CASES)
+        ready, made = dict[Register, Float](), dict[Register, Float]()
         for i in instructions:
-            start = max([now, *(ready.get(r, 0.0) for r in sources(i))])
+            start = reduce(np.maximum, (ready[r] for r in sources(i) if r in ready), now)
             if i.guard and i.guard in made:
-                start = max(start, made[i.guard] + self.predicate)
+                start = np.maximum(start, made[i.guard] + self.predicate)
             issues = self.units(i)[0]
-            start += max(issues - 1, 0) * self.chip["arithmetic_latency"]  # one after another
+            start = start + max(issues - 1, 0) * self.chip["arithmetic_latency"]  # one by one
             step = self.branch if i.opcode in ("bra", "brx") else self.step
             now = start + step * (issues > 0)
+            takes = self.random.permutation(waits[i]) if i in waits else self._latency(i)
             for register in results(i):
                 made[register] = start
-                ready[register] = start + (0 if _copies(i) else self._latency(i, level))
-        return max([now, *ready.values()])
+                ready[register] = start + (0 if _copies(i) else takes)
+        return float(np.mean(reduce(np.maximum, ready.values(), now)))
 
     def units(self, i: Instruction) -> tuple[float, float, float, float]:
         """Machine instructions that ptxas makes of an instruction; those of the integer lanes (of
@@ -244,13 +268,13 @@ class Rates:
         issues = 0 if _copies(i) or i in self.assembled.dropped else length
         return issues, integer, products, products * ("f64" in i.modifiers)
 
-    def _latency(self, i: Instruction, level: int) -> float:
+    def _latency(self, i: Instruction) -> float:
         shared, arithmetic = self.chip["shared_latency"], self.chip["arithmetic_latency"]
         if i.opcode in ("ld", "ldu", *ATOMICS):
             if "shared" in i.modifiers:
                 return float(shared)
             if "param" not in i.modifiers and "const" not in i.modifiers:
-                return self.off_chip[max(level, self.atomic_level * (i.opcode in ATOMICS))]
+                return float(self.off_chip(i.opcode not in ATOMICS, 0, 0)[0])
         if i.opcode == "mov" and isinstance(i.operands[-1], Name):
             special = i.operands[-1].name.startswith("%")  # it takes the way of shared memory
             return float(shared if special else arithmetic)
@@ -275,7 +299,9 @@ def modelled(work: KernelWork, model: Model, warps_per_block: int, resident: int
     # The place of a block that has ended is empty for a while.
     later = np.arange(len(work.alone)) >= warps_per_block * max(resident, 1) * multiprocessors
     alone = work.alone + later * chip.get("restart_clocks", 0.0)
-    span = makespan(alone, work.shared, together, warps_per_block, resident, multiprocessors)
+    parts = {name: chip["schedulers"] if name in SCHEDULED else 1 for name in work.shared}
+    alone = alone + turns(work, warps_per_block, parts)
+    span = makespan(alone, work.shared, together, warps_per_block, resident, multiprocessors, parts)
     clocks = {
         "makespan": span,
         "longest_warp": float(work.alone.max(initial=0.0)),
@@ -288,6 +314,22 @@ def modelled(work: KernelWork, model: Model, warps_per_block: int, resident: int
     return Modelled(whole / hertz + 1e-6 * chip["launch_us"], clocks)
 
 
+def turns(work: KernelWork, warps_per_block: int, parts: Mapping[str, int]) -> Float:
+    """Clocks that the warps of a block wait for each other, which start in step: one after another
+    takes what is scarcest, in the first round."""
+    waits = np.zeros(len(work.alone) // warps_per_block)
+    for name, of in work.shared.items():
+        of_block = (of / work.rounds).reshape(-1, warps_per_block).sum(axis=1)
+        waits = np.maximum(waits, of_block * _others(parts[name], warps_per_block))
+    return np.repeat(waits, warps_per_block)
+
+
+def _others(parts: int, warps: int) -> float:
+    """Which part of what ``warps`` ask for a warp may have to wait for, if they are spread over
+    ``parts`` of a multiprocessor: not for its own."""
+    return max(0.0, 1 - parts / max(warps, 1))
+
+
 def makespan(
     alone: Float,
     shared: Mapping[str, Float],
@@ -295,18 +337,23 @@ def makespan(
     warps_per_block: int,
     resident: int,
     multiprocessors: int,
+    parts: Mapping[str, int] | None = None,
 ) -> float:
     """Clocks until the last warp has ended. ``together``: clocks that each warp takes of each thing
     that all multiprocessors share.
 
     A multiprocessor whose warps, each at its own speed, would use something shared ``f`` > 1 times
     as fast as it works slows all of them down by ``f``; so does the chip all its multiprocessors.
+    Short of that they meet too: if they kept in step, the times of the others would come on top,
+    and if they were evenly spread, they would not matter. The root of the sum of squares is taken.
     The next block of a multiprocessor starts when one has ended; where blocks of several end at
-    once, they take turns.
+    once, they take turns. ``parts``: in how many parts a multiprocessor has a shared thing, 1 if
+    not given, each for as many of its warps.
     """
     uses = [*shared.values(), *together.values()]
     rates = np.stack([of / np.maximum(alone, 1) for of in uses], axis=1).tolist()
-    crew = [_Multiprocessor(len(shared), len(together)) for _ in range(multiprocessors)]
+    split = [(parts or {}).get(name, 1) for name in shared]
+    crew = [_Multiprocessor(split, len(together)) for _ in range(multiprocessors)]
     waiting = iter(range(len(alone) // warps_per_block))
     left = [warps_per_block] * (len(alone) // warps_per_block)
     takes: list[float] = alone.tolist()
@@ -324,18 +371,22 @@ def makespan(
     asked = [0.0] * len(together)
     for on in crew:
         asked = on.settle(asked)
+    running = sum(len(on.ends) for on in crew)
     events = [(on.next_end(), number) for number, on in enumerate(crew) if on.ends]
     heapq.heapify(events)
     clocks = before = 0.0
     while events:
         now, turn = events[0]
-        clocks += (now - before) * max([1.0, *asked])
+        clocks += (now - before) * _slower(max(asked, default=0.0), 1, running)
         on, before = crew[turn % multiprocessors], now
         on.now, (on.progress, warp) = now, heapq.heappop(on.ends)
         on.used = [*map(sub, on.used, rates[warp])]
+        running -= 1
         left[warp // warps_per_block] -= 1
         if not left[warp // warps_per_block]:
+            running -= len(on.ends)
             start(on)
+            running += len(on.ends)
         asked = on.settle(asked)
         if on.ends:
             heapq.heapreplace(events, (on.next_end(), turn + multiprocessors))
@@ -344,19 +395,26 @@ def makespan(
     return clocks
 
 
+def _slower(use: float, parts: int, warps: int) -> float:
+    """How much longer warps take that ask for ``use`` of something if each goes at its own speed,
+    ``warps`` of them spread over ``parts``."""
+    return max(use, math.hypot(1.0, use * _others(parts, warps)))
+
+
 class _Multiprocessor:
     """One multiprocessor and its warps, by the ``progress`` (clocks at full speed) at which they
     end. Its clock ``now`` stands still while the chip slows it down."""
 
-    def __init__(self, own: int, chip: int) -> None:
+    def __init__(self, parts: Sequence[int], chip: int) -> None:
         self.now = self.progress = 0.0
-        self.slower, self.own = 1.0, own
-        self.used, self.asks = [0.0] * (own + chip), [0.0] * chip
+        self.slower, self.parts, self.own = 1.0, parts, len(parts)
+        self.used, self.asks = [0.0] * (self.own + chip), [0.0] * chip
         self.ends: list[tuple[float, int]] = []
 
     def settle(self, asked: list[float]) -> list[float]:
         """Its warps have changed: what all multiprocessors now ask of what the chip shares."""
-        self.slower = max(1.0, *self.used[: self.own])
+        uses = zip(self.used, self.parts, strict=False)
+        self.slower = max(_slower(use, parts, len(self.ends)) for use, parts in uses)
         before, self.asks = self.asks, [use / self.slower for use in self.used[self.own :]]
         return [all_ - old + new for all_, old, new in zip(asked, before, self.asks, strict=True)]
 

@@ -42,14 +42,15 @@ class Cache:
     """Sets of lines, the one used last behind; a line has the bits of its sectors and of those
     that are newer than below."""
 
-    def __init__(self, nbytes: int, ways: int) -> None:
-        self.ways = ways
+    def __init__(self, nbytes: int, ways: int, hashed: bool = False) -> None:
+        self.ways, self.hashed = ways, hashed
         self.sets: list[OrderedDict[int, list[int]]] = [
             OrderedDict() for _ in range(nbytes // 128 // ways)
         ]
 
     def of(self, line: int) -> OrderedDict[int, list[int]]:
-        return self.sets[line % len(self.sets)]
+        place = (line * 2654435761 & 0xFFFFFFFF) >> 16 if self.hashed else line
+        return self.sets[place % len(self.sets)]
 
     def take(self, line: int) -> tuple[list[int], tuple[int, list[int]] | None]:
         """The line's bits, and the line that went for it."""
@@ -66,7 +67,7 @@ class Reference:
     """Both levels as docs/simulator.md describes them."""
 
     def __init__(self, whole_lines: bool, l1_holds_global: bool) -> None:
-        self.l1, self.l2 = Cache(L1, 4), Cache(L2, 16)
+        self.l1, self.l2 = Cache(L1, 4, hashed=not whole_lines), Cache(L2, 16)
         self.whole, self.holds = whole_lines, l1_holds_global
         self.counts: Counter[str] = Counter()
 

@@ -3,6 +3,7 @@ it."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +31,8 @@ H100 = load_model("h100")
     ("alone", "issue", "per_block", "resident", "crew", "l2", "clocks"),
     [
         ([100], [30], 1, 1, 1, 0, 100),  # a lone warp takes its own time
-        ([100, 100], [30, 30], 2, 1, 1, 0, 100),  # two that ask for 60% of the issue slots do too
+        # Two that ask for 60% of the issue slots: the other's 30 come on top, as squares.
+        ([100, 100], [30, 30], 2, 1, 1, 0, math.hypot(100, 30)),
         ([100, 100], [80, 80], 2, 1, 1, 0, 160),  # 160% of them: both go slower
         ([100, 50], [100, 50], 2, 1, 1, 0, 150),  # nothing but issue: the sum, whatever the order
         ([100, 50], [50, 50], 2, 1, 1, 0, 125),  # 50 at 2/3 of the speed take 75, then 50 alone
@@ -41,11 +43,12 @@ H100 = load_model("h100")
         ([10] * 9, [10] * 9, 1, 2, 3, 0, 30),  # six end at once: each crew takes one of the rest
         ([*range(1, 13)], [*range(1, 13)], 1, 5, 1, 0, 78),  # one by one, whatever is resident
         # Two multiprocessors, a warp each: the chip slows both down alike, at every moment.
-        ([100, 100], [30, 30], 1, 1, 2, [50, 50], 100),  # together they use the whole L2
+        ([100, 100], [30, 30], 1, 1, 2, [50, 50], math.hypot(100, 50)),  # the other's 50
         ([100, 100], [30, 30], 1, 1, 2, [80, 80], 160),  # 160% of it
         ([100, 50], [0, 0], 1, 1, 2, [80, 40], 130),  # 160% until the second has ended, at 80
-        ([100, 100], [200, 200], 1, 1, 2, [100, 100], 200),  # half as fast, so they ask for half
-        ([100, 100], [0, 200], 1, 1, 2, [60, 100], 210),  # 60% + 50%: 100 take 110, then one
+        # Half as fast, so they ask for half. Then 60% + 50%: half of 110% on top of 100, then one.
+        ([100, 100], [200, 200], 1, 1, 2, [100, 100], math.hypot(200, 100)),
+        ([100, 100], [0, 200], 1, 1, 2, [60, 100], math.hypot(100, 55) + 100),
     ],
 )
 def test_makespan_by_hand(
@@ -99,13 +102,15 @@ def test_a_lone_warp_by_hand() -> None:
     instructions = [*block.instructions, block.closing]
     rates = Rates(required(H100), Assembled())
     assert rates.issue_per_clock == 4
-    assert [rates.alone(instructions, level) for level in range(3)] == [64, 322, 663]
+    (load,) = (i for i in instructions if i.opcode == "ld" and "global" in i.modifiers)
+    for l2, memory, clocks in ((0, 0, 64), (1, 0, 322), (1, 1, 663), (0.5, 0.25, 278.25)):
+        assert rates.alone(instructions, {load: rates.off_chip(True, l2, memory)}) == clocks
     # A load that is part of a wider one does not issue, but its word is there no earlier.
     merged = Assembled(dropped={instructions[0]})
-    assert Rates(required(H100), merged).alone(instructions[:1], 0) == 24
+    assert Rates(required(H100), merged).alone(instructions[:1], {}) == 24
     # GTX 480: an instruction every 2 clocks, 40, 22, 22, 22: the branch issues at 84, the load's
     # word is there at 64 + 40 (L1 like shared memory), so the branch counts: 84 + 22.
-    assert Rates(required(load_model("gtx480")), Assembled()).alone(instructions, 0) == 106
+    assert Rates(required(load_model("gtx480")), Assembled()).alone(instructions, {}) == 106
     assert Rates(required(load_model("gtx560ti")), Assembled()).issue_per_clock == 2
     assert Rates(required(load_model("gtx280")), Assembled()).issue_per_clock == 0.25
 
@@ -147,14 +152,15 @@ def test_what_a_multiprocessor_shares_by_hand() -> None:
     text += "sub.s32 %r5, %r5, 1; fma.rn.f32 %f1, %f1, %f1, %f1; mul.lo.u32 %r3, %r3, %r3;"
     program = build(ptx(text, 0, ".shared .u32 s;"), "k", RULES)
     sites = np.zeros((1, 2, len(SITE_FIELDS)), np.int64)
-    sites[:, :, [SITE_FIELDS.index(name) for name in ("passes", "lines")]] = 6, 10
+    told = [SITE_FIELDS.index(name) for name in ("passes", "lines", "from_l2", "from_memory")]
+    sites[:, :, told] = 6, 10, 1, 1
     chip = replace(H100.chip, l1_shared_bytes=0, shared_clocks_per_pass=2)
     model = replace(H100, chip=replace(chip, l1_transactions_per_clock=4.0))
     work = work_of(program, np.ones((1, len(program.blocks), 4), int), sites, model, (0.0, 0.75))
-    wanted = {"issue": 7 / 4, "integer": 1, "products": 0.5, "memory_pipe": 14.5, "starts": 27}
+    wanted = {"issue": 7 / 4, "integer": 1, "products": 0.5, "memory_pipe": 14.5, "starts": 4}
     assert {name: of[0] for name, of in work.shared.items()} == wanted
-    # A clock after the first load, L2 has it three times of four; 14 passes and lines follow.
-    assert work.alone == 0.75 * 293 + 0.25 * 634 + 2 * 14
+    # A clock after the first load, the memory has it; 14 passes and lines follow.
+    assert work.alone == 634 + 2 * 14
 
 
 @pytest.mark.parametrize(("name", "clocks"), [("h100", 2 * 32 / 64), ("rtx3090", 2 * 32 / 2)])

@@ -8,6 +8,8 @@ docs/simulator.md says what is modelled and what is not.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 from typing import Final
 
@@ -18,6 +20,10 @@ from nqbench.simulator.rules import LINE_BITS, AccessKind, SectorRules, each_gro
 
 L1_WAYS: Final = 4
 L2_WAYS: Final = 16
+HASH: Final = -1640531535
+"""Spreads lines over the sets of an L1 of compute capability 7.0 and later, wherever they are: its
+associativity is not known, and rows a power of two apart do not throw each other out (matmul with
+4 x 4 results a thread reads 256 of them on an H200). It is 2^32 over the golden ratio."""
 CONTENDED: Final = 1 << 20
 """Words of global memory whose atomics are counted apart: those 4 MiB apart share a count."""
 PIECE_BITS: Final = 9
@@ -28,12 +34,17 @@ LOCAL_LINES: Final = 1 << 28
 
 SECTORS: Final = 4
 ALL: Final = (1 << SECTORS) - 1
+WARPS: Final = 64
+"""Of a multiprocessor: a power of two."""
+TURNS: Final = 1 << 31 - 2 * SECTORS
+"""Numbers of turns, ``WARPS`` in each round, that the bits of a line have room for."""
 
 
 CacheCount = IntEnum(
-    "CacheCount", "L1_HITS L1_MISSES L2_HITS L2_MISSES READ WRITTEN CLOCK END", start=0
+    "CacheCount", "L1_HITS L1_MISSES L2_HITS L2_MISSES READ WRITTEN CLOCK DEPTH END", start=0
 )
-"""What the caches count, in sectors of 32 bytes (64-bit each)."""
+"""What the caches count, in sectors of 32 bytes (64-bit each). ``DEPTH`` is how far the request
+under way has to go: 0 as far as L1, 1 to L2, 2 to the memory."""
 
 Asks = IntEnum("Asks", "READ WRITE BOTH", start=0)
 """What a level asks of the one below."""
@@ -53,12 +64,26 @@ def define_caches(module: Module, rules: SectorRules) -> None:
     f = Function(module, f"void sim_cached({parameters}) noinline nounwind")
     context, warp, lines, bits, lanes, way = f.parameters
     fields = Fields(f, context)
+    number = f.and_(Fields(f, warp).get(Warp.NUMBER), const(I64, WARPS - 1))
+    round_ = f.op("mul", fields.get(Context.ROUND), const(I64, WARPS))
+    turn = f.resize(f.add(round_, number), 32)
     size = fields.get(Context.L1_BYTES)
     cache = f.element(fields.get(Context.L1), size, Fields(f, warp).get(Warp.SMID))
     with each_group(f, lines, lanes) as (line, members):
         used = f.reduce("or", f.select(f.as_lanes(members), bits, const(V32, 0)))
-        f.call("void", "sim_l1", context, cache, line, used, way)
+        f.call("void", "sim_l1", context, cache, line, used, way, turn)
     f.ret()
+
+
+@contextmanager
+def depth_counted(f: Function, context: Value, counters: Value) -> Iterator[None]:
+    """Count at ``counters`` (``from_l2``, ``from_memory``) how far what is done here has to go."""
+    counts = Fields(f, f.pointer(Fields(f, context).get(Context.CACHE_COUNTS)))
+    counts.set(CacheCount.DEPTH, 0)
+    yield
+    for level in (1, 2):
+        deep = f.compare("uge", counts.get(CacheCount.DEPTH), const(I64, level))
+        f.bump(f.offset(counters, 8 * (level - 1)), f.resize(deep, 64))
 
 
 def local_access(
@@ -108,8 +133,8 @@ def define_contended(module: Module) -> None:
 class _Level:
     """Finds a line in a cache of ``ways``."""
 
-    def __init__(self, f: Function, context: Value, ways: int) -> None:
-        self.f = f
+    def __init__(self, f: Function, context: Value, ways: int, hashed: bool = False) -> None:
+        self.f, self.hashed = f, hashed
         self.ways = ways
         self.counts = Fields(f, f.pointer(Fields(f, context).get(Context.CACHE_COUNTS)))
 
@@ -117,7 +142,8 @@ class _Level:
         """The place of the line, or of the one that has to go for it, and whether it is there."""
         f, type_ = self.f, ir.vector(I32, self.ways)
         sets = f.resize(f.op("udiv", nbytes, const(I64, set_bytes(self.ways))), 32)
-        number = f.resize(f.op("urem", line, sets), 64)
+        mixed = f.op("lshr", f.op("mul", line, const(I32, HASH)), const(I32, 16))
+        number = f.resize(f.op("urem", mixed if self.hashed else line, sets), 64)
         at = f.offset(cache, f.op("mul", number, const(I64, set_bytes(self.ways))))
         same = f.compare("eq", f.load(type_, at, 4), f.splat(line, self.ways))
         hits = f.cast("bitcast", same, f"i{self.ways}")
@@ -139,6 +165,11 @@ class _Level:
         """Where the bits of the line at a place are."""
         return self.f.offset(place, 8 * self.ways)
 
+    def deepen(self, depth: Value) -> None:
+        """The request has to go as far as ``depth`` (i32)."""
+        known = self.counts.get(CacheCount.DEPTH)
+        self.counts.set(CacheCount.DEPTH, self.f.intrinsic("umax", known, self.f.resize(depth, 64)))
+
     def count(self, field: CacheCount, sectors: Value) -> None:
         """Add the number of set bits."""
         self.f.bump(self.counts.place(field), self.f.popcount(sectors))
@@ -157,6 +188,7 @@ def _level_2(module: Module) -> None:
     with f.when(f.compare("eq", size, const(I64, 0))):
         level.count(CacheCount.READ, f.select(reads, sectors, none))
         level.count(CacheCount.WRITTEN, f.select(writes, sectors, none))
+        level.deepen(f.select(reads, const(I32, 2), none))
         f.leave()
     place, there = level.find(f.pointer(fields.get(Context.L2)), size, line)
     level.touch(place)
@@ -170,6 +202,8 @@ def _level_2(module: Module) -> None:
     level.count(CacheCount.L2_HITS, f.and_(sectors, bits))
     level.count(CacheCount.L2_MISSES, missing)
     level.count(CacheCount.READ, f.select(reads, missing, none))
+    far = f.select(f.nonzero(missing), const(I32, 2), const(I32, 1))
+    level.deepen(f.select(reads, far, none))
     newer = f.select(writes, f.op("shl", sectors, const(I32, SECTORS)), none)
     f.store(f.or_(f.or_(bits, sectors), newer), bits_at, 4)
     f.ret()
@@ -177,10 +211,10 @@ def _level_2(module: Module) -> None:
 
 def _level_1(module: Module, rules: SectorRules) -> None:
     """``sim_l1``: an access to sectors of a line by way of a multiprocessor's own cache."""
-    parameters = "ptr context, ptr cache, i32 line, i32 sectors, i32 way"
+    parameters = "ptr context, ptr cache, i32 line, i32 sectors, i32 way, i32 turn"
     f = Function(module, f"void sim_l1({parameters}) noinline nounwind")
-    context, cache, line, sectors, way = f.parameters
-    level = _Level(f, context, L1_WAYS)
+    context, cache, line, sectors, way, turn = f.parameters
+    level = _Level(f, context, L1_WAYS, hashed=not rules.fills_lines)
     size, none = Fields(f, context).get(Context.L1_BYTES), const(I32, 0)
     is_ = {w: f.compare("eq", way, const(I32, w)) for w in AccessKind}
     local = f.or_(is_[AccessKind.LOCAL_LOAD], is_[AccessKind.LOCAL_STORE])
@@ -205,7 +239,7 @@ def _level_1(module: Module, rules: SectorRules) -> None:
         f.leave()
     level.touch(place)
     with f.when(f.not_(there)):
-        old = f.op("lshr", f.load(I32, bits_at, 4), const(I32, SECTORS))
+        old = f.and_(f.op("lshr", f.load(I32, bits_at, 4), const(I32, SECTORS)), const(I32, ALL))
         with f.when(f.nonzero(old)):
             f.call("void", "sim_l2", context, f.load(I32, place, 4), old, const(I32, Asks.WRITE))
         f.store(line, place, 4)
@@ -214,6 +248,13 @@ def _level_1(module: Module, rules: SectorRules) -> None:
     missing = f.and_(sectors, f.not_(bits))
     level.count(CacheCount.L1_HITS, f.and_(sectors, bits))
     level.count(CacheCount.L1_MISSES, missing)
+    # A line that another warp asked for in this round is still on its way.
+    filled = f.op("lshr", bits, const(I32, 2 * SECTORS))
+    apart = f.op("xor", f.op("lshr", filled, const(I32, 1)), f.and_(turn, const(I32, TURNS - 1)))
+    near = f.op("sub", apart, const(I32, 1))  # another warp: neither 0 nor another round
+    late = f.compare("ult", near, const(I32, WARPS - 1))
+    waits = f.add(f.and_(filled, const(I32, 1)), const(I32, 1))
+    level.deepen(f.select(late, waits, none))
     newer = f.op("shl", sectors, const(I32, SECTORS)) if rules.writes_back else none
     with f.when(is_[AccessKind.LOCAL_STORE]):
         f.store(f.or_(f.or_(bits, sectors), newer), bits_at, 4)
@@ -223,5 +264,8 @@ def _level_1(module: Module, rules: SectorRules) -> None:
     with f.when(f.nonzero(missing)):
         wanted = f.and_(const(I32, ALL), f.not_(bits)) if rules.fills_lines else missing
         f.call("void", "sim_l2", context, line, wanted, const(I32, Asks.READ))
-        f.store(f.or_(bits, wanted), bits_at, 4)
+        far = f.resize(f.compare("eq", level.counts.get(CacheCount.DEPTH), const(I64, 2)), 32)
+        filled = f.or_(f.op("shl", turn, const(I32, 1)), far)
+        there_now = f.and_(f.or_(bits, wanted), const(I32, (1 << 2 * SECTORS) - 1))
+        f.store(f.or_(there_now, f.op("shl", filled, const(I32, 2 * SECTORS))), bits_at, 4)
     f.ret()

@@ -136,6 +136,7 @@ def _run(module: Module) -> None:
     f.jump("round")
     f.label("round")
     f.store(const(I64, 0), ran, 8)
+    context.add(Context.ROUND, 1)
     per = context.get(Context.WARPS_PER_BLOCK)
     total = f.op("mul", context.get(Context.SLOT_COUNT), per)
     with f.counted(total) as turn:

@@ -119,15 +119,18 @@ def local(k: KernelWriter, a: SpaceAccess, site: AccessSite) -> Places:
     lane = ir.lanes_of(V32, list(range(ir.LANES)))
     slots = sectors = lines = const(I32, 0)
     places = []
-    for row in _words(f, offset, index, a):
+    rows = list(_words(f, offset, index, a))
+    for row in rows:
         found = k.rules.local(f, row, k.lanes)
         sectors, slots = f.add(sectors, found.sectors), f.add(slots, found.passes)
         lines = lines if found.lines is None else f.add(lines, found.lines)
-        if k.rules.caches:
-            way = AccessKind.LOCAL_STORE if a.i.opcode == "st" else AccessKind.LOCAL_LOAD
-            words = k.layout.local_bytes // WORD
-            caches.local_access(f, k.context, k.warp, row, words, k.lanes, way)
         places.append(f.add(f.op("shl", row, const(V32, 5)), lane))
+    if k.rules.caches:
+        way = AccessKind.LOCAL_STORE if a.i.opcode == "st" else AccessKind.LOCAL_LOAD
+        words = k.layout.local_bytes // WORD
+        with caches.depth_counted(f, k.context, k.counter(site, "from_l2")):
+            for row in rows:
+                caches.local_access(f, k.context, k.warp, row, words, k.lanes, way)
     k.tally(site, "sectors", sectors)
     k.tally(site, "passes", slots)
     if k.rules.timed:
@@ -190,7 +193,8 @@ def define_global(module: Module, rules: SectorRules) -> None:
         if found.lines is not None:
             f.bump(f.offset(counters, 16), found.lines)
         if rules.caches:
-            caches.global_access(f, context, warp, inside, lanes, way)
+            with caches.depth_counted(f, context, f.offset(counters, 24)):
+                caches.global_access(f, context, warp, inside, lanes, way)
     low, high = _bounds(f, fields, f.extract(inside, f.lowest(lanes)))
     offset = f.sub(inside, f.splat(low))
     index = f.intrinsic("fshr", offset, offset, f.splat(log))

@@ -40,8 +40,9 @@ LANE_CONSTANTS = {
     "%lanemask_gt": [(1 << LANES) - (2 << i) for i in range(LANES)],
 }
 
-SITE_FIELDS = ("requests", "lanes", "passes", "sectors", "lines")
-"""Counters of a site, in memory order (64-bit each); ``lines`` only where times are modelled."""
+SITE_FIELDS = ("requests", "lanes", "passes", "sectors", "lines", "from_l2", "from_memory")
+"""Counters of a site, in memory order (64-bit each); ``lines`` only where times are modelled, and
+with caches the requests that wait for something from L2 or beyond, and those for the memory."""
 
 LEAST = "sectors"
 """Where sites of shared memory count the passes that accesses of their width take at least; sites
