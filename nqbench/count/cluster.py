@@ -49,9 +49,7 @@ def count_part(asked: ChunkRequest) -> ChunkSum | str:
         return str(error)
 
 
-@lru_cache(1)
-def _board(n: int, halves: bool) -> ChunkedBoard:
-    return ChunkedBoard.of(n, halves)
+_board = lru_cache(1)(ChunkedBoard.of)
 
 
 CountJob = tuple[ChunkSlot, ChunkRequest]

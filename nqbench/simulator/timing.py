@@ -58,6 +58,7 @@ FREE: Final = {
 """Facts that a chip may do without: it has no such thing, or nobody states it."""
 
 Float = NDArray[np.float64]
+Waits = Mapping[Instruction, Float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,10 +215,7 @@ class Rates:
         return found
 
     def blocks(
-        self,
-        machine: MachineBlocks | None,
-        left: Sequence[Sequence[Instruction]],
-        waits: Mapping[Instruction, Float],
+        self, machine: MachineBlocks | None, left: Sequence[Sequence[Instruction]], waits: Waits
     ) -> Float:
         """``alone`` of each basic block, by the machine code if there is any. ``waits``: what each
         access off the chip takes in ``CASES`` cases."""
@@ -234,9 +232,7 @@ class Rates:
 
         return machine.clocks(latency, read, more)
 
-    def alone(
-        self, instructions: Sequence[Instruction], waits: Mapping[Instruction, Float]
-    ) -> float:
+    def alone(self, instructions: Sequence[Instruction], waits: Waits) -> float:
         """Clocks that a lone warp takes for one execution of a basic block: every instruction
         issues in order, when its operands are there; what the block leaves is waited for."""
         now, start = np.zeros(CASES), np.zeros(CASES)
