@@ -34,7 +34,7 @@ CPU_BASELINE: Final = "cpu_baseline"
 TRUST: Final = (
     "modelled: what the simulator makes of counters and the facts of a chip, neither measured nor"
     " exact; effects below 5% are not told apart. On 24 kernels at N = 15 to 18, an H100 and an"
-    " H200, the median error is 6 to 15%, 40 of 40 effects have the measured sign, and Spearman's"
+    " H200, the median error is 3 to 11%, 40 of 40 effects have the measured sign, and Spearman's"
     " rank correlation is 0.94 to 0.99 (results/reference/h200/ablation/README.md)",
     "simulated: counters, exact for today's code under the rules of that chip",
 )
