@@ -190,10 +190,8 @@ def count_in_chunks(
         held = file.parts if file else []
         left = _left(held, board.chunks, log)
         if left and board.halves and n > MIDDLE_N and not counter.launches:
-            said = (
-                f"--log {log} holds groups of half boards, which a CPU counts up to N = {MIDDLE_N}"
-            )
-            raise StudyError(f"{said}; continue on a GPU, or name another file")
+            said = f"--log {log} holds groups of half boards, which a CPU counts up to N ="
+            raise StudyError(f"{said} {MIDDLE_N}; continue on a GPU, or name another file")
         before = sum(part.weights for part in held)
         weights, parts, again, took_s = before, 0, 0, 0.0
         resumed = done = board.chunks - len(left)

@@ -494,9 +494,9 @@ class DeviceMemory:
 
     def close(self) -> None:
         """Free everything; keep it in a lost process, where freeing would wait for the kernel."""
-        for name in [*self.allocations] if self._device.keeps_memory else ():
-            nbytes = self._buffers[name].nbytes
-            if nbytes >= KEPT_BYTES and not self._device.lost:
+        keeps = self._device.keeps_memory and not self._device.lost
+        for name in [*self.allocations] if keeps else ():
+            if (nbytes := self._buffers[name].nbytes) >= KEPT_BYTES:
                 self._device.spare.setdefault(nbytes, []).append(self.allocations.pop(name))
         everything = (*self.allocations.values(), *self._pristine.values())
         if self._device.lost:

@@ -149,9 +149,8 @@ def make_plan(
     spans = [found[first : first + batch, :2].ravel() for first in range(0, len(found), batch)]
     sides = [np.unique(span, return_inverse=True) for span in spans]
     most = max(len(sets) for sets, _ in sides) if n % 2 else 2 * full
-    most = -(-most // max(1, full // 8)) * max(
-        1, full // 8
-    )  # the same for most launches of a count
+    step = max(1, full // 8)  # so that it is the same for most launches of a count
+    most = -(-most // step) * step
     # A queen of the middle row leaves a quarter of a list; a cut puts about a third of the halves
     # into two cells. Each list begins at a multiple of 32 tiles where it is ordered.
     halves = (3 * full // 2 + 1 if n % 2 else 2 * full) * room
