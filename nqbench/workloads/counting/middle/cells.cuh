@@ -3,7 +3,9 @@
 
 #include "halves.cuh"
 
-constexpr unsigned kWeight = 62, kDropped = 64;
+// First bit of a half's weight, of which two sides have 0 and 1, of an odd board 0 to 2.
+template <Middle C> constexpr unsigned kWeight = C.odd() ? 62 : 63;
+constexpr unsigned kDropped = 64;
 
 // A listed half as the lower one of the board: flipped, as the row below the upper one meets it.
 template <Middle C> __device__ Half flipped(Half half) {
@@ -33,7 +35,7 @@ template <Middle C> struct Members {
         if (lower) half = flipped<C>(half);
         const bool member = (half & (needs | lacks)) == needs && row <= last;
         const unsigned weight = lower ? 0 : 1 + (last != kAnyRow && row != last);
-        half |= Half(weight) << kWeight;
+        half |= Half(weight) << kWeight<C>;
         return member;
     }
     // Leaves those of the cell of this number: of the diagonals `place` 0, 1, .. upper and lower
@@ -55,9 +57,9 @@ template <Middle C> struct Members {
 // from the pairs that those before leave: a half counts for its share of them.
 template <Middle C, unsigned Threads> struct Ranking {
     static constexpr unsigned kBits = 2 * C.n, kAll = kBits, kOne = 1 << 16;
-    static constexpr unsigned kSample = C.n < 20 ? 256 : C.n < 22 ? 512 : 1024;  // of each list
+    static constexpr unsigned kSample = C.n < 20 ? 256 : C.n < 22 ? 512 : 2048;  // of each list
     static constexpr unsigned kEach = (2 * kSample + Threads - 1) / Threads;
-    static constexpr unsigned kChosen = C.n == 20 || C.n > 21 ? 10 : 0;
+    static constexpr unsigned kChosen = C.n > 21 ? 14 : C.n == 20 ? 10 : 0;
     unsigned often[2][kBits + 1];  // with a bit, and all
     unsigned place[kBits];
 

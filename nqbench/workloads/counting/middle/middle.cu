@@ -31,16 +31,12 @@ template <unsigned Blocks> struct Tables {
         return *reinterpret_cast<unsigned*>(of_tile + place);
     }
     // The places of an upper half (`spread`) in the tables of the first tile, in bytes.
-    template <unsigned Stride>
     __device__ void find(Half half, unsigned (&places)[Blocks]) const {
-        const unsigned low = half, high = half >> 32;
 #pragma unroll
         for (unsigned k = 0; k < Blocks; ++k) {
-            const unsigned word = k < 4 ? low : high, shift = k < 4 ? 0 : Stride * (k - 4);
-            if (k % 4 != 0 && (k < 4 || Stride == 8))
-                places[k] = __byte_perm(word, begin, 0x7650 + k % 4);
-            else if (k == 8 && Stride == 8) places[k] = high % 4 * 4 | begin;
-            else places[k] = word >> shift & 4 * (kWarp - 1) | begin;
+            const unsigned word = half >> k / 4 * 32;
+            if (k == 0) places[k] = word & 4 * (kWarp - 1) | begin;
+            else places[k] = __byte_perm(word, begin, 0x7650 + k % 4);
             asm volatile("" : "+r"(places[k]));  // once for all tiles
         }
     }
@@ -78,12 +74,11 @@ __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first,
 #pragma unroll
     for (unsigned k = 0; k < kTogether; ++k) {
         const unsigned own = (first + k) * kWarp + lane;
-        const bool there = own < pair.size[1];
-        const Half below = there ? lower[own] : 0;
+        const Half below = own < pair.size[1] ? lower[own] : Half(1) << kWeight<C>;
         mask[k] = kEnd;
         if (C.masks != Masks::none && (first + k) * kWarp < pair.size[1])
             mask[k] |= all.masks[pair.tile[1] + first + k];
-        if constexpr (kLooksUp) tables.make(k, below, there);
+        if constexpr (kLooksUp) tables.make(k, below, below >> kWeight<C> == 0);
     }
     __syncwarp();
     unsigned count = 0;  // of at most 2^20 tiles
@@ -91,13 +86,13 @@ __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first,
     // With the lower tiles of this set; of all of them without a branch.
     const auto test = [&]<unsigned Skipped>(Half half, unsigned set) {
         unsigned found = 0, places[Blocks];
-        if constexpr (kLooksUp) tables.template find<kStride<C>>(half, places);
+        if constexpr (kLooksUp) tables.find(half, places);
         const auto test_one = [&](unsigned k) {
             const unsigned begin = (first + k) * kWarp;
             if constexpr (kLooksUp) found += __popc(tables.template free<Skipped>(k, places));
             else
                 for (unsigned i = begin; i < min(begin + kWarp, pair.size[1]); ++i)
-                    found += (half & lower[i] & kDiagonals<C>) == 0;
+                    found += (half & lower[i] & kDiagonals<C>) == 0 && lower[i] >> kWeight<C> == 0;
         };
         if (set == kAll) {
 #pragma unroll
@@ -107,7 +102,7 @@ __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first,
             for (unsigned k = 0; k < kTogether; ++k)
                 if (set & 2u << k) test_one(k);
         }
-        count += found * unsigned(kLooksUp ? half & 3 : half >> kWeight);
+        count += found * unsigned(kLooksUp ? half & 3 : half >> kWeight<C>);
     };
     const auto test_32 = [&](unsigned base) {
         Half other = base + lane < to ? 0 : kEnd;
@@ -137,17 +132,11 @@ __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first,
                 test.template operator()<Skipped>(half, now);
             } while (tiles != 0);
         };
-        const auto test_light =
-            [&]<unsigned Skipped>() {  // those whose ORs answer for so many blocks
-                if constexpr (C.masks == Masks::and_or && Blocks > Skipped) {
-                    const Half met = heavy & ((Half(1) << (kOr + 5 * Skipped)) - 1);
-                    const unsigned light = any & __ballot_sync(kAllLanes, met >> kOr == 0);
-                    any ^= light;
-                    test_all.template operator()<Skipped>(light);
-                }
-            };
-        if constexpr (kOrBits<C> == 10) test_light.template operator()<2>();
-        test_light.template operator()<1>();
+        if constexpr (C.masks == Masks::and_or && Blocks > 1) {  // whose ORs answer for a block
+            const unsigned light = any & __ballot_sync(kAllLanes, heavy >> kOr == 0);
+            any ^= light;
+            test_all.template operator()<1>(light);
+        }
         test_all.template operator()<0>(any);
     };
     for (unsigned base = 0; base < to; base += kWarp * kWarp) {
@@ -171,7 +160,7 @@ __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first,
 template <Middle C, unsigned Blocks>
 __device__ Half join_part(const Ordered& all, const Pair& pair, unsigned part, unsigned parts,
                           unsigned* words) {
-    constexpr unsigned kLeast = 2 * C.n / 5 > 4 ? 2 * C.n / 5 - 4 : 1;
+    constexpr unsigned kLeast = kBlocks<C> > 4 ? kBlocks<C> - 3 : 1;
     if constexpr (Blocks > kLeast) {
         if (pair.useful <= 5 * (Blocks - 1))
             return join_part<C, Blocks - 1>(all, pair, part, parts, words);

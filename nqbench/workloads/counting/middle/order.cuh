@@ -10,14 +10,13 @@
 
 // Halves of a thread that are under way.
 template <Middle C> constexpr unsigned kAhead = C.n < 20 || C.order_threads == 1024 ? 4 : 8;
-// First bit of a permuted word's place in the order, which is behind its diagonals, and how many it has.
-template <Middle C> constexpr unsigned kKey = C.n < 24 ? 48 : 46;
-template <Middle C> constexpr unsigned kKeyBits = kWeight - kKey<C>;
-template <Middle C> constexpr Half kDiagonals = (Half(1) << kKey<C>)-1;
-constexpr unsigned kOr = 48;  // first bit of the OR of a tile's first blocks in its mask
-template <Middle C> constexpr unsigned kOrBits = C.n < 22 ? 5 : 10;
-template <Middle C> constexpr unsigned kBinBits = C.n < 18 ? 8 : C.n < 24 ? 10 : 12;
+template <Middle C> constexpr unsigned kBinBits = C.n < 18 ? 8 : C.n < 24 ? 10 : 17 - C.bucket_bits;
 template <Middle C> constexpr unsigned kBins = 1u << kBinBits<C>;
+// A permuted word: its diagonals, of which both sides have at most 2 n - 2, its place in the order, its weight.
+template <Middle C> constexpr unsigned kKeyBits = C.bucket_bits + kBinBits<C>;
+template <Middle C> constexpr unsigned kKey = kWeight<C> - kKeyBits<C>;
+template <Middle C> constexpr Half kDiagonals = (Half(1) << kKey<C>)-1;
+constexpr unsigned kOr = 48;  // first bit of the OR of a tile's first block in its mask
 
 template <Middle C> struct Permutation {
     static constexpr unsigned kNibbles = (2 * C.n + 3) / 4;
@@ -42,34 +41,32 @@ template <Middle C> struct Permutation {
         __syncthreads();
     }
     __device__ Half operator()(Half half) const {
-        Half found = half >> kWeight << kWeight;
+        Half found = half >> kWeight<C> << kWeight<C>;
 #pragma unroll
         for (unsigned i = 0; i < kNibbles; ++i) found ^= table[i][half >> (4 * i) & 15];
         return found;
     }
 };
 
-// Blocks of five diagonals, and how far those of the high word of an ordered upper half are apart.
-template <Middle C> constexpr unsigned kBlocks = C.pairs == PairTest::words ? 1 : (2 * C.n + 2) / 5;
-template <Middle C> constexpr unsigned kStride = C.n > 22 ? 5 : 8;
+// Blocks of five diagonals that `join` looks up, at most. Tiles whose halves agree in the first diagonals
+// need no more than seven.
+template <Middle C> constexpr bool kAgree = C.order != Order::none && C.masks == Masks::and_or;
+template <Middle C> constexpr unsigned kBlocks = C.pairs == PairTest::words ? 1
+                                                 : kAgree<C> && C.n > 18    ? 7
+                                                                            : (2 * C.n + 2) / 5;
 
-// An upper half as `join` looks it up: four blocks, times four, in the bytes of the low word, above the
-// weight, the others so in the high word: most places are one instruction away. Bits 0 and 1 of the
-// high word are the ninth block of 22 queens; those of larger boards have no room for bytes.
+// An upper half as `join` looks it up: eight blocks, times four, in bytes, above the weight, so that
+// a place is one instruction away.
 template <Middle C> __device__ Half spread(Half half) {
     if (C.pairs == PairTest::words) return half;
-    const unsigned rest = half >> 20;
-    unsigned low = half >> kWeight;
-    unsigned high = kStride<C> == 5 ? rest % (1u << 2 * C.n - 22) << 2 : rest >> 20 & 3;
+    Half bytes = half >> kWeight<C>;
 #pragma unroll
-    for (unsigned k = 0; k < 4; ++k) {
-        low |= (unsigned(half) >> 5 * k & 31) << 8 * k + 2;
-        if (kStride<C> == 8) high |= (rest >> 5 * k & 31) << 8 * k + 2;
-    }
-    return low | Half(high) << 32;
+    for (unsigned k = 0; k < 8; ++k) bytes |= (half >> 5 * k & 31) << 8 * k + 2;
+    return bytes;
 }
 
-// The ordered lists of a group or cell, in tiles from the begin of `ordered`, and how many diagonals they use.
+// The ordered lists of a group or cell, in tiles from the begin of `ordered`, and how many diagonals tiles
+// do not agree in.
 struct Pair {
     unsigned group, useful, tile[2], size[2];
 };
@@ -83,7 +80,7 @@ template <Middle C> struct Orderer {
     Members<C> sides[2];
     unsigned bins[kBins<C>];   // of a bucket: how many words, then where the next one goes
     unsigned dealt[kBuckets];  // words of each bucket
-    unsigned number, filled, tile;
+    unsigned number, filled, tile, agreed;
 
     // Calls `use` with some words and their numbers; a thread has several under way.
     template <class Use>
@@ -106,7 +103,7 @@ template <Middle C> struct Orderer {
     static __device__ unsigned part(Half word, unsigned first, unsigned bits, unsigned i,
                                     unsigned size) {
         if constexpr (C.order == Order::none) return (Half(i) << bits) / size;
-        return word << (64 - kWeight + first) >> (64 - bits);
+        return word << (64 - kWeight<C> + first) >> (64 - bits);
     }
     static __device__ unsigned bin(Half word, unsigned i, unsigned size) {
         return part(word, C.bucket_bits, kBinBits<C>, i, size);
@@ -164,17 +161,30 @@ template <Middle C> struct Orderer {
     template <unsigned Size> static __device__ void clear(unsigned (&counts)[Size]) {
         for (unsigned i = threadIdx.x; i < Size; i += C.order_threads) counts[i] = 0;
     }
-    // Writes staged words in tiles, the last one filled with words without weight, and the mask of each
-    // tile: what all of its words have in common, and the OR of its first blocks.
+    // How many of the first diagonals the halves of a tile agree in: as many as save a block of five
+    // and fill tiles with few words without a half.
+    static __device__ unsigned agree(unsigned useful, unsigned halves) {
+        if constexpr (!kAgree<C>) return 0;
+        const unsigned few = halves >> (C.odd() ? 10 : 8), most = 31 - __clz(few | 1);
+        const unsigned least = C.pairs == PairTest::words ? 0 : useful - min(useful, 5 * kBlocks<C>);
+        const unsigned first = min(useful, max(least, min(most, kKeyBits<C>)));
+        return useful - min(useful, (useful - first + 4) / 5 * 5);
+    }
+    // What fills a tile: an upper word without weight, or a lower one with it.
+    static __device__ Half filler(bool lower) { return Half(lower) << kWeight<C>; }
+    // Writes staged words in tiles, the last one filled, without the diagonals that all of a tile agree
+    // in, and the mask of each tile: what all of its words have in common, and the OR of the next block.
     __device__ void write(const Half* stage, unsigned size, bool lower, Half* to,
                           Half* masks) const {
         const unsigned lane = lane_number();
         for (unsigned base = threadIdx.x - lane; base < size; base += C.order_threads) {
-            const bool there = base + lane < size;
-            const Half half = there ? stage[base + lane] : 0;
-            to[base + lane] = lower ? half : spread<C>(half);
+            const Half half = base + lane < size ? stage[base + lane] : filler(lower);
+            const Half weight = half >> kWeight<C>;
+            const Half word = (half & kDiagonals<C>) >> agreed | weight << kWeight<C>;
+            to[base + lane] = lower ? word : spread<C>(word);
+            const bool there = weight != lower;
             const Half common = all_of_warp(there ? half : ~Half(0)) & kDiagonals<C>;
-            const Half first = any_of_warp(unsigned(half) % (1u << kOrBits<C>));
+            const Half first = any_of_warp(unsigned(word) % 32);
             if (lane == 0) masks[base / kWarp] = common | first << kOr;
         }
     }
@@ -188,15 +198,27 @@ template <Middle C> struct Orderer {
                  [&](Half word, unsigned i) { atomicAdd(bins + bin(word, i, size), 1); });
             __syncthreads();
         }
-        block_scan<C.order_threads>(bins);
+        // Bins that agree in the first diagonals end with a tile.
+        const unsigned apart = agreed == 0 ? 0 : kBins<C> >> max(agreed, C.bucket_bits) - C.bucket_bits;
+        const unsigned lane = lane_number();
+        if (apart > 0) {
+            for (unsigned begin = threadIdx.x / kWarp * apart; begin < kBins<C>; begin += C.order_threads / kWarp * apart) {
+                unsigned sum = 0;
+                for (unsigned i = lane; i < apart; i += kWarp) sum += bins[begin + i];
+                sum = sum_of_warp(sum);
+                if (lane == 0) bins[begin + apart - 1] += -sum % kWarp;
+            }
+            __syncthreads();
+        }
+        const unsigned all = block_scan<C.order_threads>(bins);
         unsigned from = 0, written = 0;
-        while (written < size) {
+        while (written < all) {
             // Those bins that fit into the stage. If the next one alone does not, its words are taken
             // from so many of all words at a time.
-            const bool votes = size - written > staged;
+            const bool votes = all - written > staged;
             unsigned end = votes ? 0 : kBins<C>, step = size;
             for (unsigned i = threadIdx.x; votes && i < kBins<C>; i += C.order_threads)
-                end += __syncthreads_count((i + 1 < kBins<C> ? bins[i + 1] : size) <=
+                end += __syncthreads_count((i + 1 < kBins<C> ? bins[i + 1] : all) <=
                                            written + staged);
             if (end <= from) end = from + 1, step = staged;
             for (unsigned begin = 0; begin < size; begin += step) {
@@ -206,7 +228,15 @@ template <Middle C> struct Orderer {
                         stage[carried + atomicAdd(bins + own, 1) - written] = word;
                 });
                 __syncthreads();
-                const unsigned upto = bins[end - 1], found = carried + upto - written;
+                unsigned upto = bins[end - 1];
+                if (apart > 0 && begin + step >= size) {
+                    for (unsigned i = from / apart + threadIdx.x; i < end / apart; i += C.order_threads)
+                        for (unsigned at = bins[(i + 1) * apart - 1]; at % kWarp != 0; ++at)
+                            stage[carried + at - written] = filler(lower);
+                    if (end % apart == 0) upto = (upto + kWarp - 1) / kWarp * kWarp;
+                    __syncthreads();
+                }
+                const unsigned found = carried + upto - written;
                 const unsigned rest = found % kWarp;
                 write(stage, found - rest, lower, to, masks);
                 const Half kept = threadIdx.x < rest ? stage[found - rest + threadIdx.x] : 0;
@@ -240,10 +270,11 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
     if (blockIdx.x >= working) return;
     // Of a block: room for buckets, and behind it for what is collected; a single bucket is in place.
     constexpr bool kDeals = C.bucket_bits > 0;
-    const Half share = scratch_size / working;
-    const Half bucket_room = share < room ? 0 : share - (kDeals ? room : 0) >> C.bucket_bits;
+    const bool all = !C.odd() && cuts == 0;  // halves of a list are members
+    const Half share = scratch_size / working, collected = kDeals && !all ? room : 0;
+    const Half bucket_room = share < room ? 0 : share - collected >> C.bucket_bits;
     Half* const words = scratch + blockIdx.x * share;
-    Half* const members = kDeals ? words + share - room : words;
+    Half* const members = kDeals ? words + share - collected : words;
     for (;;) {
         __syncthreads();
         if (threadIdx.x == 0) own.number = atomicAdd(counts + kOrdered, 1);
@@ -273,15 +304,18 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
             own.ranking.make(own.sides, both);
             own.permute.make(own.ranking.place);
             pair.useful = __popcll(both);
+            const unsigned agreed = own.agree(pair.useful, own.sides[0].size + own.sides[1].size >> cuts);
+            pair.useful -= agreed;
+            if (threadIdx.x == 0) own.agreed = agreed;
         }
 #pragma unroll 1
         for (unsigned side = 0; side < 2 && found_room && there; ++side) {
             const Members<C> of = own.sides[side];
-            const bool whole = !C.odd() && (of.needs | of.lacks) == 0;  // all are members
-            const unsigned size = whole ? of.size : own.collect(of, members);
+            const unsigned size = all ? of.size : own.collect(of, members);
             if (size == 0) break;  // no pairs
-            own.deal(whole ? of.list : members, size, !whole, of, words, bucket_room);
-            const unsigned needed = (size + kWarp * kWarp - 1) / (kWarp * kWarp) * kWarp;
+            own.deal(all ? of.list : members, size, !all, of, words, bucket_room);
+            const unsigned most = size + (kAgree<C> ? kWarp << own.agreed : 0);
+            const unsigned needed = (most + kWarp * kWarp - 1) / (kWarp * kWarp) * kWarp;
             if (threadIdx.x == 0) own.tile = atomicAdd(counts + kTaken, needed);
             __syncthreads();
             const unsigned begin = own.tile;
@@ -297,13 +331,14 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
             own.write(stage, carried, of.lower, to, mask);
             __syncthreads();
             // What 32 tiles have in common; a list begins at a multiple of 32 tiles.
-            const unsigned end = begin + (size + kWarp - 1) / kWarp;
+            const unsigned end = mask - masks + (carried > 0);
             for (unsigned tile = begin + threadIdx.x; tile - lane < end; tile += C.order_threads) {
                 const Half common = all_of_warp(tile < end ? masks[tile] : ~Half(0));
                 if (lane == 0) tops[tile / kWarp] = common;
             }
-            if (side == 0) pair.tile[0] = begin, pair.size[0] = size;
-            else pair.tile[1] = begin, pair.size[1] = size;
+            const unsigned filled = (end - begin) * kWarp;
+            if (side == 0) pair.tile[0] = begin, pair.size[0] = filled;
+            else pair.tile[1] = begin, pair.size[1] = filled;
         }
         if (threadIdx.x != 0) continue;
         pairs[number] = pair;

@@ -66,7 +66,7 @@ def order_shape(n: int) -> OrderShape:
     """The fastest on an H200 of those that were tried."""
     shapes = {18: (512, 3, 0, 7168), 19: (256, 6, 0, 4096), 20: (512, 2, 3, 11264)}
     shapes |= {21: (512, 2, 2, 11264)}
-    others = (128, 8, 0, 3072) if n < 18 else (1024, 1, 4, 24576)
+    others = (128, 8, 0, 3072) if n < 18 else (1024, 1, 4 if n < 24 else 6, 24576)
     return OrderShape(*shapes.get(n, others))
 
 
@@ -111,24 +111,24 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
     # Beyond 18 a list may be longer than those that were found.
     room = -(-longest(n) * (100 if n < 19 else 105) // (100 * _WARP)) * _WARP
     shape = order_shape(n)
-    static = _ORDER_BYTES + (12 << 10 if n > 23 else 0)
-    staged = min(shape.staged, (device.shared_per_block_optin - static) // _WORD - _WARP)
+    static = _ORDER_BYTES + (4 << 10 if n > 23 else 0)
+    staged = min(shape.staged, (device.shared_per_block_optin - static) // _WORD - 2 * _WARP)
     if staged < _WARP or device.shared_per_block < 48 * 1024:  # which `list` takes from n = 21 on
         raise InfeasibleError(f"{device.name} has too little shared memory for system {MIDDLE}")
-    arena = _ARENA["cuda" if device.kind == "cuda" else "sim"] * (6 if n in (22, 24) else 1)
+    arena = _ARENA["cuda" if device.kind == "cuda" else "sim"] * (9 if n in (22, 24) else 1)
     cuts = number(levels, "split")
     # What is left beside the quarters and their table.
     memory = max(0, (device.memory_bytes or 1 << 62) - 3 * _WORD * sum(_boards(n)) - (_WORD << n))
-    arena = min(arena, memory // (96 + 76 * cuts if n % 2 else 24 + 12 * cuts))
+    arena = min(arena, memory // (96 + 76 * cuts if n % 2 else 18 + 9 * cuts))
     each = 0.4 if n % 2 else 2  # lists, which groups of an odd board share
     batch = max(1, min(count, int(arena / (each * room))))
     # A queen of the middle row leaves a quarter of a list.
     parts = max(1, room // (4 if n % 2 else 1) // _PART)
     # Lists that a block has room for: one that is collected and, in buckets, three more: of 8 the
     # fullest has about a quarter of a long list.
-    rooms = 1 + 3 * (shape.bucket_bits > 0)
+    rooms = (n % 2 or cuts > 0 or shape.bucket_bits == 0) + 3 * (shape.bucket_bits > 0)
     working = min(shape.blocks * device.multiprocessors, batch << cuts)
-    working = max(1, min(working, memory // (6 * _WORD * rooms * room)))
+    working = max(1, min(working, memory // (5 * _WORD * rooms * room)))
     return {
         **{"groups": count, "batch": batch, "room": room, "staged": staged},
         **{"parts": parts, "rooms": rooms, "scratch": working * rooms * room},
@@ -155,7 +155,11 @@ def make_plan(
     # into two cells. Each list begins at a multiple of 32 tiles where it is ordered.
     halves = (3 * full // 2 + 1 if n % 2 else 2 * full) * room
     cuts = number(levels, "split")
-    tiles = -(-halves * (1 + cuts) // _WARP**2) * _WARP + 2 * (full << cuts) * _WARP
+    # Where the halves of a tile agree there may be a quarter more, and those of the least diagonals;
+    # but of many lists of an even board the mean has a third of their room.
+    share = 60 if full > 63 and n % 2 == 0 else 125
+    tiles = -(-halves * (1 + cuts) * share // (100 * _WARP**2)) * _WARP
+    tiles += 2 * (full << cuts) * (_WARP + (1 << max(5, 2 * n - 37)))
     numbers |= {"batch": full, "lists": most, "tiles": tiles, "cuts": cuts}
     return MultiLaunchPlan(
         _kernels(levels, numbers, device.multiprocessors),
@@ -227,7 +231,7 @@ def _kernels(
     sets = [comb(n, rows) for rows in _quarters(n)]
 
     def kernel(name: str, blocks: int, threads: int, *arguments: Argument | Variable) -> Kernel:
-        shared = (int(numbers["staged"]) + _WARP) * _WORD if name == "order" else 0
+        shared = (int(numbers["staged"]) + 2 * _WARP) * _WORD if name == "order" else 0
         grid, block = (blocks, 1, 1), (threads, 1, 1)
         entry = f"{name}<Middle{{{config}}}>"
         return Kernel(SOURCE, entry, arguments, grid, block, shared, options=OPTIONS)
