@@ -117,27 +117,23 @@ template <unsigned Threads = 0, class T> __device__ __forceinline__ T block_sum(
     return sum;
 }
 
-// Replaces words in shared memory by the sums of those before; returns that of all. All threads must call it.
+// Replaces words in shared memory by the sums of those before. All threads must call it.
 template <unsigned Threads, unsigned Size>
-__device__ __forceinline__ unsigned block_scan(unsigned (&words)[Size]) {
+__device__ __forceinline__ void block_scan(unsigned (&words)[Size]) {
     constexpr unsigned kEach = Size / Threads;
     static_assert(Size % Threads == 0 && Threads % kWarp == 0);
     __shared__ unsigned of_warps[Threads / kWarp];
     unsigned* const own = words + threadIdx.x * kEach;
-    unsigned sum = 0, total, all = 0;
+    unsigned sum = 0, total;
     for (unsigned k = 0; k < kEach; ++k) sum += own[k];
     sum = before(sum, total);
     if (lane_number() == 0) of_warps[threadIdx.x / kWarp] = total;
     __syncthreads();
-    for (unsigned warp = 0; warp < Threads / kWarp; ++warp) {
-        if (warp < threadIdx.x / kWarp) sum += of_warps[warp];
-        all += of_warps[warp];
-    }
+    for (unsigned warp = 0; warp < threadIdx.x / kWarp; ++warp) sum += of_warps[warp];
     for (unsigned k = 0; k < kEach; ++k) {
         const unsigned word = own[k];
         own[k] = sum;
         sum += word;
     }
     __syncthreads();
-    return all;
 }

@@ -23,18 +23,19 @@ template <Middle C> struct Permutation {
     Half table[kNibbles][16];
 
     // The inverse of the Gray code is linear: a bit flips all below it.
-    __device__ static Half image(unsigned place) {
+    __device__ static Half image(unsigned place, unsigned agreed, unsigned useful) {
         if (place == kDropped) return 0;
+        const unsigned bit = place < agreed ? place + useful - agreed : place - agreed;
         const unsigned below = place < kKeyBits<C> ? 1u << (kKeyBits<C> - place) : 1;
         const Half key = C.order == Order::plain ? below / 2 : below - 1;
-        return Half(1) << place | key << kKey<C>;
+        return Half(1) << bit | key << kKey<C>;
     }
-    __device__ void make(const unsigned* place) {
+    __device__ void make(const unsigned* place, unsigned agreed, unsigned useful) {
         for (unsigned i = threadIdx.x; i < kNibbles * 16; i += C.order_threads) {
             Half to = 0;
             for (unsigned j = 0; j < 4; ++j) {
                 const unsigned bit = i / 16 * 4 + j;
-                if ((i >> j & 1) && bit < 2 * C.n) to ^= image(place[bit]);
+                if ((i >> j & 1) && bit < 2 * C.n) to ^= image(place[bit], agreed, useful);
             }
             (&table[0][0])[i] = to;
         }
@@ -50,9 +51,9 @@ template <Middle C> struct Permutation {
 
 // Blocks of five diagonals that `join` looks up, at most. Tiles whose halves agree in the first diagonals
 // need no more than seven.
-template <Middle C> constexpr bool kAgree = C.order != Order::none && C.masks == Masks::and_or;
+template <Middle C> constexpr bool kAgree = C.order != Order::none && C.masks == Masks::and_or && (C.n < 14 || C.n > 19);
 template <Middle C> constexpr unsigned kBlocks = C.pairs == PairTest::words ? 1
-                                                 : kAgree<C> && C.n > 18    ? 7
+                                                 : kAgree<C> && C.n > 19    ? 7
                                                                             : (2 * C.n + 2) / 5;
 
 // An upper half as `join` looks it up: eight blocks, times four, in bytes, above the weight, so that
@@ -80,7 +81,7 @@ template <Middle C> struct Orderer {
     Members<C> sides[2];
     unsigned bins[kBins<C>];   // of a bucket: how many words, then where the next one goes
     unsigned dealt[kBuckets];  // words of each bucket
-    unsigned number, filled, tile, agreed;
+    unsigned number, filled, tile;
 
     // Calls `use` with some words and their numbers; a thread has several under way.
     template <class Use>
@@ -165,7 +166,7 @@ template <Middle C> struct Orderer {
     // and fill tiles with few words without a half.
     static __device__ unsigned agree(unsigned useful, unsigned halves) {
         if constexpr (!kAgree<C>) return 0;
-        const unsigned few = halves >> (C.odd() ? 10 : 8), most = 31 - __clz(few | 1);
+        const unsigned few = halves >> (C.n < 14 ? 2 : C.odd() ? 10 : 8), most = 31 - __clz(few | 1);
         const unsigned least = C.pairs == PairTest::words ? 0 : useful - min(useful, 5 * kBlocks<C>);
         const unsigned first = min(useful, max(least, min(most, kKeyBits<C>)));
         return useful - min(useful, (useful - first + 4) / 5 * 5);
@@ -179,18 +180,17 @@ template <Middle C> struct Orderer {
         const unsigned lane = lane_number();
         for (unsigned base = threadIdx.x - lane; base < size; base += C.order_threads) {
             const Half half = base + lane < size ? stage[base + lane] : filler(lower);
-            const Half weight = half >> kWeight<C>;
-            const Half word = (half & kDiagonals<C>) >> agreed | weight << kWeight<C>;
-            to[base + lane] = lower ? word : spread<C>(word);
-            const bool there = weight != lower;
+            to[base + lane] = lower ? half : spread<C>(half);
+            const bool there = half >> kWeight<C> != lower;
             const Half common = all_of_warp(there ? half : ~Half(0)) & kDiagonals<C>;
-            const Half first = any_of_warp(unsigned(word) % 32);
+            const Half first = any_of_warp(there ? unsigned(half) % 32 : 0);
             if (lane == 0) masks[base / kWarp] = common | first << kOr;
         }
     }
     // Writes the words of a bucket by bin; `carried` words, less than a tile, wait in the stage.
     __device__ void write_bucket(const Half* words, unsigned size, Half* stage, unsigned staged,
-                                 unsigned& carried, bool lower, Half*& to, Half*& masks) {
+                                 unsigned& carried, unsigned agreed, bool lower, Half*& to,
+                                 Half*& masks) {
         if constexpr (kBuckets > 1) {
             clear(bins);
             __syncthreads();
@@ -201,16 +201,23 @@ template <Middle C> struct Orderer {
         // Bins that agree in the first diagonals end with a tile.
         const unsigned apart = agreed == 0 ? 0 : kBins<C> >> max(agreed, C.bucket_bits) - C.bucket_bits;
         const unsigned lane = lane_number();
+        unsigned all = size;
         if (apart > 0) {
+            if (threadIdx.x == 0) filled = size;
+            __syncthreads();
             for (unsigned begin = threadIdx.x / kWarp * apart; begin < kBins<C>; begin += C.order_threads / kWarp * apart) {
                 unsigned sum = 0;
                 for (unsigned i = lane; i < apart; i += kWarp) sum += bins[begin + i];
                 sum = sum_of_warp(sum);
-                if (lane == 0) bins[begin + apart - 1] += -sum % kWarp;
+                if (lane == 0 && sum % kWarp != 0) {
+                    bins[begin + apart - 1] += kWarp - sum % kWarp;
+                    atomicAdd(&filled, kWarp - sum % kWarp);
+                }
             }
             __syncthreads();
+            all = filled;
         }
-        const unsigned all = block_scan<C.order_threads>(bins);
+        block_scan<C.order_threads>(bins);
         unsigned from = 0, written = 0;
         while (written < all) {
             // Those bins that fit into the stage. If the next one alone does not, its words are taken
@@ -293,6 +300,7 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
         const bool there = cell >> min(cuts, __popcll(both)) == 0;
         bool found_room = max(own.sides[0].size, own.sides[1].size) <= room && bucket_room > 0;
         Pair pair{group, 0, {0, 0}, {0, 0}};
+        unsigned agreed = 0;
         for (unsigned ranked = 0; found_room && there && ranked < 1 + (cuts > 0); ++ranked) {
             if (ranked > 0) {
                 if (threadIdx.x < 2) own.sides[threadIdx.x].cut(own.ranking.place, cuts, cell);
@@ -302,11 +310,10 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
                 __syncthreads();
             }
             own.ranking.make(own.sides, both);
-            own.permute.make(own.ranking.place);
-            pair.useful = __popcll(both);
-            const unsigned agreed = own.agree(pair.useful, own.sides[0].size + own.sides[1].size >> cuts);
-            pair.useful -= agreed;
-            if (threadIdx.x == 0) own.agreed = agreed;
+            const unsigned useful = __popcll(both);
+            agreed = own.agree(useful, own.sides[0].size + own.sides[1].size >> cuts);
+            own.permute.make(own.ranking.place, agreed, useful);
+            pair.useful = useful - agreed;
         }
 #pragma unroll 1
         for (unsigned side = 0; side < 2 && found_room && there; ++side) {
@@ -314,7 +321,8 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
             const unsigned size = all ? of.size : own.collect(of, members);
             if (size == 0) break;  // no pairs
             own.deal(all ? of.list : members, size, !all, of, words, bucket_room);
-            const unsigned most = size + (kAgree<C> ? kWarp << own.agreed : 0);
+            const unsigned ends = agreed == 0 ? 0 : 1u << max(agreed, C.bucket_bits);
+            const unsigned most = size + ends * kWarp;
             const unsigned needed = (most + kWarp * kWarp - 1) / (kWarp * kWarp) * kWarp;
             if (threadIdx.x == 0) own.tile = atomicAdd(counts + kTaken, needed);
             __syncthreads();
@@ -326,7 +334,7 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
             unsigned carried = 0;
             for (unsigned bucket = 0; bucket < own.kBuckets; ++bucket)
                 own.write_bucket(words + bucket * bucket_room, own.dealt[bucket], stage, staged,
-                                 carried, of.lower, to, mask);
+                                 carried, agreed, of.lower, to, mask);
             __syncthreads();
             own.write(stage, carried, of.lower, to, mask);
             __syncthreads();

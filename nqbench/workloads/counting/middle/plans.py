@@ -154,12 +154,12 @@ def make_plan(
     # A queen of the middle row leaves a quarter of a list; a cut puts about a third of the halves
     # into two cells. Each list begins at a multiple of 32 tiles where it is ordered.
     halves = (3 * full // 2 + 1 if n % 2 else 2 * full) * room
-    cuts = number(levels, "split")
+    cuts, shape = number(levels, "split"), order_shape(n)
     # Where the halves of a tile agree there may be a quarter more, and those of the least diagonals;
     # but of many lists of an even board the mean has a third of their room.
-    share = 60 if full > 63 and n % 2 == 0 else 125
+    share = 60 if full > 63 and n % 2 == 0 else 2000
     tiles = -(-halves * (1 + cuts) * share // (100 * _WARP**2)) * _WARP
-    tiles += 2 * (full << cuts) * (_WARP + (1 << max(5, 2 * n - 37)))
+    tiles += 2 * (full << cuts) * (_WARP + (1 << max(shape.bucket_bits, 2 * n - 37, 5)))
     numbers |= {"batch": full, "lists": most, "tiles": tiles, "cuts": cuts}
     return MultiLaunchPlan(
         _kernels(levels, numbers, device.multiprocessors),
