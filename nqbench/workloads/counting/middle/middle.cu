@@ -40,14 +40,13 @@ template <unsigned Blocks> struct Tables {
             asm volatile("" : "+r"(places[k]));  // once for all tiles
         }
     }
-    // The lower halves of a tile that an upper half meets on none of the blocks from `First` on.
-    template <unsigned First>
+    // The lower halves of a tile that an upper half meets on none of the blocks.
     __device__ unsigned free(unsigned tile, const unsigned (&places)[Blocks]) const {
         const auto met = [&](unsigned k) { return at(places[k], tile, k); };
         unsigned blocked = 0;
 #pragma unroll
-        for (unsigned k = First; k + 2 < Blocks; ++k) blocked |= met(k);
-        const unsigned last = met(Blocks - 1), more = Blocks - First > 1 ? met(Blocks - 2) : last;
+        for (unsigned k = 0; k + 2 < Blocks; ++k) blocked |= met(k);
+        const unsigned last = met(Blocks - 1), more = Blocks > 1 ? met(Blocks - 2) : last;
         unsigned free;  // of ~(a | b | c) the compiler makes two instructions
         asm("lop3.b32 %0, %1, %2, %3, 1;" : "=r"(free) : "r"(blocked), "r"(more), "r"(last));
         return free;
@@ -63,9 +62,7 @@ struct Ordered {
 template <Middle C, unsigned Blocks>
 __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first, unsigned* words) {
     const Half* const lower = all.words + size_t(pair.tile[1]) * kWarp;
-    constexpr Half kCommon = (Half(1) << kOr) - 1, kEnd = Half(1) << (kOr - 1);  // has no diagonal
-    // Tile k has bit k + 1: the test of bit 0 is longer.
-    constexpr unsigned kAll = (2u << kTogether) - 2;
+    constexpr Half kEnd = Half(1) << 63;  // a tile after the last one has it, and so have all of the other list
     constexpr bool kLooksUp = C.pairs == PairTest::shuffle;
     const unsigned lane = lane_number(), to = (pair.size[0] + kWarp - 1) / kWarp;
     Tables<Blocks> tables{words, threadIdx.x / kWarp * kTogether * kBlocks<C> * kWarp * 4};
@@ -75,74 +72,62 @@ __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first,
     for (unsigned k = 0; k < kTogether; ++k) {
         const unsigned own = (first + k) * kWarp + lane;
         const Half below = own < pair.size[1] ? lower[own] : Half(1) << kWeight<C>;
-        mask[k] = kEnd;
-        if (C.masks != Masks::none && (first + k) * kWarp < pair.size[1])
-            mask[k] |= all.masks[pair.tile[1] + first + k];
+        const bool there = (first + k) * kWarp < pair.size[1];
+        mask[k] = !there ? ~Half(0) : kEnd;
+        if (C.masks != Masks::none && there) mask[k] |= all.masks[pair.tile[1] + first + k];
         if constexpr (kLooksUp) tables.make(k, below, below >> kWeight<C> == 0);
     }
     __syncwarp();
     unsigned count = 0;  // of at most 2^20 tiles
     const Half* const own = all.words + size_t(pair.tile[0]) * kWarp + lane;
     // With the lower tiles of this set; of all of them without a branch.
-    const auto test = [&]<unsigned Skipped>(Half half, unsigned set) {
+    const auto test = [&](Half half, unsigned tile, unsigned all, const unsigned (&sets)[kTogether]) {
         unsigned found = 0, places[Blocks];
         if constexpr (kLooksUp) tables.find(half, places);
         const auto test_one = [&](unsigned k) {
             const unsigned begin = (first + k) * kWarp;
-            if constexpr (kLooksUp) found += __popc(tables.template free<Skipped>(k, places));
+            if constexpr (kLooksUp) found += __popc(tables.free(k, places));
             else
                 for (unsigned i = begin; i < min(begin + kWarp, pair.size[1]); ++i)
                     found += (half & lower[i] & kDiagonals<C>) == 0 && lower[i] >> kWeight<C> == 0;
         };
-        if (set == kAll) {
+        if (all & tile) {
 #pragma unroll
             for (unsigned k = 0; k < kTogether; ++k) test_one(k);
         } else {
 #pragma unroll
             for (unsigned k = 0; k < kTogether; ++k)
-                if (set & 2u << k) test_one(k);
+                if (sets[k] & tile) test_one(k);
         }
         count += found * unsigned(kLooksUp ? half & 3 : half >> kWeight<C>);
     };
     const auto test_32 = [&](unsigned base) {
         Half other = base + lane < to ? 0 : kEnd;
         if (C.masks != Masks::none && other == 0) other = all.masks[pair.tile[0] + base + lane];
-        unsigned set = 0;  // of lower tiles that this lane's upper tile is tested with
-        Half heavy = 0;
+        unsigned sets[kTogether], any = 0, all = ~0u;  // upper tiles that each lower one is tested with
 #pragma unroll
         for (unsigned k = 0; k < kTogether; ++k) {
-            if ((mask[k] & other & kCommon) != 0) continue;
-            set |= 2u << k;
-            heavy |= mask[k] & other;
+            sets[k] = __ballot_sync(kAllLanes, (mask[k] & other) == 0);
+            any |= sets[k], all &= sets[k];
         }
-        unsigned any = __ballot_sync(kAllLanes, set != 0);
-        const auto test_all = [&]<unsigned Skipped>(unsigned tiles) {
-            if (tiles == 0) return;
-            const Half* begin = own + base * kWarp;
-            asm volatile("" : "+l"(begin));  // one instruction adds a tile's offset
-            unsigned ahead = last_of(tiles), next_set = __shfl_sync(kAllLanes, set, ahead);
-            Half next = __ldg(begin + size_t(ahead) * kWarp);
-            do {  // the next tile is on its way while this one is tested
-                const Half half = next;
-                const unsigned now = next_set;
-                tiles ^= 1u << ahead;
-                ahead = last_of(tiles);
-                next_set = __shfl_sync(kAllLanes, set, ahead);
-                if (tiles != 0) next = __ldg(begin + size_t(ahead) * kWarp);
-                test.template operator()<Skipped>(half, now);
-            } while (tiles != 0);
-        };
-        if constexpr (C.masks == Masks::and_or && Blocks > 1) {  // whose ORs answer for a block
-            const unsigned light = any & __ballot_sync(kAllLanes, heavy >> kOr == 0);
-            any ^= light;
-            test_all.template operator()<1>(light);
-        }
-        test_all.template operator()<0>(any);
+        if (any == 0) return;
+        const Half* begin = own + base * kWarp;
+        asm volatile("" : "+l"(begin));  // one instruction adds a tile's offset
+        unsigned ahead = last_of(any);
+        Half next = __ldg(begin + size_t(ahead) * kWarp);
+        do {  // the next tile is on its way while this one is tested
+            const Half half = next;
+            const unsigned tile = 1u << ahead;
+            any ^= tile;
+            ahead = last_of(any);
+            if (any != 0) next = __ldg(begin + size_t(ahead) * kWarp);
+            test(half, tile, all, sets);
+        } while (any != 0);
     };
     for (unsigned base = 0; base < to; base += kWarp * kWarp) {
         bool may = base + lane * kWarp < to;
         if (C.masks != Masks::none && may) {
-            const Half other = all.tops[(pair.tile[0] + base) / kWarp + lane] & kCommon;
+            const Half other = all.tops[(pair.tile[0] + base) / kWarp + lane];
             may = false;
 #pragma unroll
             for (unsigned k = 0; k < kTogether; ++k) may |= (mask[k] & other) == 0;
@@ -160,7 +145,7 @@ __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first,
 template <Middle C, unsigned Blocks>
 __device__ Half join_part(const Ordered& all, const Pair& pair, unsigned part, unsigned parts,
                           unsigned* words) {
-    constexpr unsigned kLeast = kBlocks<C> > 4 ? kBlocks<C> - 3 : 1;
+    constexpr unsigned kLeast = 2 * C.n / 5 > 4 ? 2 * C.n / 5 - 4 : 1;
     if constexpr (Blocks > kLeast) {
         if (pair.useful <= 5 * (Blocks - 1))
             return join_part<C, Blocks - 1>(all, pair, part, parts, words);

@@ -16,7 +16,6 @@ template <Middle C> constexpr unsigned kBins = 1u << kBinBits<C>;
 template <Middle C> constexpr unsigned kKeyBits = C.bucket_bits + kBinBits<C>;
 template <Middle C> constexpr unsigned kKey = kWeight<C> - kKeyBits<C>;
 template <Middle C> constexpr Half kDiagonals = (Half(1) << kKey<C>)-1;
-constexpr unsigned kOr = 48;  // first bit of the OR of a tile's first block in its mask
 
 template <Middle C> struct Permutation {
     static constexpr unsigned kNibbles = (2 * C.n + 3) / 4;
@@ -51,9 +50,9 @@ template <Middle C> struct Permutation {
 
 // Blocks of five diagonals that `join` looks up, at most. Tiles whose halves agree in the first diagonals
 // need no more than seven.
-template <Middle C> constexpr bool kAgree = C.order != Order::none && C.masks == Masks::and_or && (C.n < 14 || C.n > 19);
+template <Middle C> constexpr bool kAgree = C.order != Order::none && C.masks == Masks::and_or;
 template <Middle C> constexpr unsigned kBlocks = C.pairs == PairTest::words ? 1
-                                                 : kAgree<C> && C.n > 19    ? 7
+                                                 : kAgree<C> && C.n > 18    ? 7
                                                                             : (2 * C.n + 2) / 5;
 
 // An upper half as `join` looks it up: eight blocks, times four, in bytes, above the weight, so that
@@ -183,8 +182,7 @@ template <Middle C> struct Orderer {
             to[base + lane] = lower ? half : spread<C>(half);
             const bool there = half >> kWeight<C> != lower;
             const Half common = all_of_warp(there ? half : ~Half(0)) & kDiagonals<C>;
-            const Half first = any_of_warp(there ? unsigned(half) % 32 : 0);
-            if (lane == 0) masks[base / kWarp] = common | first << kOr;
+            if (lane == 0) masks[base / kWarp] = common;
         }
     }
     // Writes the words of a bucket by bin; `carried` words, less than a tile, wait in the stage.

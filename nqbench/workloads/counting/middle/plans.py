@@ -66,13 +66,19 @@ def order_shape(n: int) -> OrderShape:
     """The fastest on an H200 of those that were tried."""
     shapes = {18: (512, 3, 0, 7168), 19: (256, 6, 0, 4096), 20: (512, 2, 3, 11264)}
     shapes |= {21: (512, 2, 2, 11264)}
-    others = (128, 8, 0, 3072) if n < 18 else (1024, 1, 4 if n < 24 else 6, 24576)
+    others = (128, 8, 0, 3072) if n < 18 else (1024, 1, 4 if n < 24 else 7, 24576)
     return OrderShape(*shapes.get(n, others))
 
 
 def longest(n: int) -> int:
     """About the length of the longest list; they grow by n / 2 - 4 in two rows (6.9 at n = 22)."""
     return _LONGEST.get(n) or (14 if n < 8 else int(longest(n - 2) * (n / 2 - 4)))
+
+
+def _ordered(n: int, cuts: int) -> float:
+    """Halves to order for each that lists have room for: a cut puts about a third of them into two
+    cells, and of many lists of a large even board the mean has a third of that room."""
+    return 1 + cuts if n % 2 or n < 22 else 0.6 + 0.15 * cuts
 
 
 def resolve(given: Mapping[str, Level], device: DeviceFacts) -> Levels:
@@ -119,7 +125,8 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
     cuts = number(levels, "split")
     # What is left beside the quarters and their table.
     memory = max(0, (device.memory_bytes or 1 << 62) - 3 * _WORD * sum(_boards(n)) - (_WORD << n))
-    arena = min(arena, memory // (96 + 76 * cuts if n % 2 else 18 + 9 * cuts))
+    each_half = 96 + 76 * cuts if n % 2 else int(4 / 3 * _WORD * (1 + 1.2 * _ordered(n, cuts)))
+    arena = min(arena, memory // each_half)
     each = 0.4 if n % 2 else 2  # lists, which groups of an odd board share
     batch = max(1, min(count, int(arena / (each * room))))
     # A queen of the middle row leaves a quarter of a list.
@@ -155,11 +162,11 @@ def make_plan(
     # into two cells. Each list begins at a multiple of 32 tiles where it is ordered.
     halves = (3 * full // 2 + 1 if n % 2 else 2 * full) * room
     cuts, shape = number(levels, "split"), order_shape(n)
-    # Where the halves of a tile agree there may be a quarter more, and those of the least diagonals;
-    # but of many lists of an even board the mean has a third of their room.
-    share = 60 if full > 63 and n % 2 == 0 else 2000
-    tiles = -(-halves * (1 + cuts) * share // (100 * _WARP**2)) * _WARP
-    tiles += 2 * (full << cuts) * (_WARP + (1 << max(shape.bucket_bits, 2 * n - 37, 5)))
+    tiles = -(-int(halves * max(_ordered(n, cuts), (1 + cuts) / full)) // _WARP**2) * _WARP
+    # Tiles that agree end with each bucket, and with so many first diagonals (`agree` in order.cuh).
+    agreed = 2 * room >> cuts + (2 if n < 14 else 10 if n % 2 else 8)
+    ends = max(1 << shape.bucket_bits, 1 << max(0, 2 * n - 37), agreed)
+    tiles += 2 * (full << cuts) * (_WARP + -(-ends // _WARP) * _WARP)
     numbers |= {"batch": full, "lists": most, "tiles": tiles, "cuts": cuts}
     return MultiLaunchPlan(
         _kernels(levels, numbers, device.multiprocessors),
