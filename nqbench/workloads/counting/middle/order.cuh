@@ -50,9 +50,9 @@ template <Middle C> struct Permutation {
 
 // Blocks of five diagonals that `join` looks up, at most. Tiles whose halves agree in the first diagonals
 // need no more than seven.
-template <Middle C> constexpr bool kAgree = C.order != Order::none && C.masks == Masks::and_or;
+template <Middle C> constexpr bool kAgree = C.order != Order::none && C.masks == Masks::and_or && (C.n < 14 || C.n > 19);
 template <Middle C> constexpr unsigned kBlocks = C.pairs == PairTest::words ? 1
-                                                 : kAgree<C> && C.n > 18    ? 7
+                                                 : kAgree<C> && C.n > 19    ? 7
                                                                             : (2 * C.n + 2) / 5;
 
 // An upper half as `join` looks it up: eight blocks, times four, in bytes, above the weight, so that
@@ -189,9 +189,10 @@ template <Middle C> struct Orderer {
     __device__ void write_bucket(const Half* words, unsigned size, Half* stage, unsigned staged,
                                  unsigned& carried, unsigned agreed, bool lower, Half*& to,
                                  Half*& masks) {
+        if (threadIdx.x == 0) filled = size;
+        if constexpr (kBuckets > 1) clear(bins);
+        __syncthreads();
         if constexpr (kBuckets > 1) {
-            clear(bins);
-            __syncthreads();
             each(words, 0, size,
                  [&](Half word, unsigned i) { atomicAdd(bins + bin(word, i, size), 1); });
             __syncthreads();
@@ -201,8 +202,6 @@ template <Middle C> struct Orderer {
         const unsigned lane = lane_number();
         unsigned all = size;
         if (apart > 0) {
-            if (threadIdx.x == 0) filled = size;
-            __syncthreads();
             for (unsigned begin = threadIdx.x / kWarp * apart; begin < kBins<C>; begin += C.order_threads / kWarp * apart) {
                 unsigned sum = 0;
                 for (unsigned i = lane; i < apart; i += kWarp) sum += bins[begin + i];
@@ -275,8 +274,7 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
     if (blockIdx.x >= working) return;
     // Of a block: room for buckets, and behind it for what is collected; a single bucket is in place.
     constexpr bool kDeals = C.bucket_bits > 0;
-    const bool all = !C.odd() && cuts == 0;  // halves of a list are members
-    const Half share = scratch_size / working, collected = kDeals && !all ? room : 0;
+    const Half share = scratch_size / working, collected = kDeals && (C.odd() || cuts > 0) ? room : 0;
     const Half bucket_room = share < room ? 0 : share - collected >> C.bucket_bits;
     Half* const words = scratch + blockIdx.x * share;
     Half* const members = kDeals ? words + share - collected : words;
@@ -286,6 +284,7 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
         __syncthreads();
         const unsigned number = own.number, group = number >> cuts, cell = number % (1u << cuts);
         if (number >= cells) return;
+        if (threadIdx.x == 0) pairs[number] = {group, 0, {0, 0}, {0, 0}};
         if (const unsigned side = threadIdx.x; side < 2) {
             const unsigned list = list_of[2 * (at + group) + side];
             const Half any = side ? flipped<C>(useful[list]) : useful[list];
@@ -297,7 +296,6 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
         Half both = own.sides[0].useful & own.sides[1].useful & ~own.sides[0].lacks;
         const bool there = cell >> min(cuts, __popcll(both)) == 0;
         bool found_room = max(own.sides[0].size, own.sides[1].size) <= room && bucket_room > 0;
-        Pair pair{group, 0, {0, 0}, {0, 0}};
         unsigned agreed = 0;
         for (unsigned ranked = 0; found_room && there && ranked < 1 + (cuts > 0); ++ranked) {
             if (ranked > 0) {
@@ -311,14 +309,15 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
             const unsigned useful = __popcll(both);
             agreed = own.agree(useful, own.sides[0].size + own.sides[1].size >> cuts);
             own.permute.make(own.ranking.place, agreed, useful);
-            pair.useful = useful - agreed;
+            if (threadIdx.x == 0) pairs[number].useful = useful - agreed;
         }
 #pragma unroll 1
         for (unsigned side = 0; side < 2 && found_room && there; ++side) {
             const Members<C> of = own.sides[side];
-            const unsigned size = all ? of.size : own.collect(of, members);
+            const bool whole = !C.odd() && (of.needs | of.lacks) == 0;  // all are members
+            const unsigned size = whole ? of.size : own.collect(of, members);
             if (size == 0) break;  // no pairs
-            own.deal(all ? of.list : members, size, !all, of, words, bucket_room);
+            own.deal(whole ? of.list : members, size, !whole, of, words, bucket_room);
             const unsigned ends = agreed == 0 ? 0 : 1u << max(agreed, C.bucket_bits);
             const unsigned most = size + ends * kWarp;
             const unsigned needed = (most + kWarp * kWarp - 1) / (kWarp * kWarp) * kWarp;
@@ -342,12 +341,11 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
                 const Half common = all_of_warp(tile < end ? masks[tile] : ~Half(0));
                 if (lane == 0) tops[tile / kWarp] = common;
             }
-            const unsigned filled = (end - begin) * kWarp;
-            if (side == 0) pair.tile[0] = begin, pair.size[0] = filled;
-            else pair.tile[1] = begin, pair.size[1] = filled;
+            if (threadIdx.x != 0) continue;
+            pairs[number].tile[side] = begin;
+            pairs[number].size[side] = (end - begin) * kWarp;
         }
-        if (threadIdx.x != 0) continue;
-        pairs[number] = pair;
-        if (!found_room && atomicExch(spilled + 1 + first + group, 1) == 0) atomicAdd(spilled, 1);
+        if (threadIdx.x != 0 || found_room) continue;
+        if (atomicExch(spilled + 1 + first + group, 1) == 0) atomicAdd(spilled, 1);
     }
 }

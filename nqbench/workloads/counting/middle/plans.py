@@ -125,7 +125,7 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
     cuts = number(levels, "split")
     # What is left beside the quarters and their table.
     memory = max(0, (device.memory_bytes or 1 << 62) - 3 * _WORD * sum(_boards(n)) - (_WORD << n))
-    each_half = 96 + 76 * cuts if n % 2 else int(4 / 3 * _WORD * (1 + 1.2 * _ordered(n, cuts)))
+    each_half = 96 + 76 * cuts if n % 2 else int(_WORD / 0.7 * (1 + 1.2 * _ordered(n, cuts)))
     arena = min(arena, memory // each_half)
     each = 0.4 if n % 2 else 2  # lists, which groups of an odd board share
     batch = max(1, min(count, int(arena / (each * room))))
@@ -166,7 +166,7 @@ def make_plan(
     # Tiles that agree end with each bucket, and with so many first diagonals (`agree` in order.cuh).
     agreed = 2 * room >> cuts + (2 if n < 14 else 10 if n % 2 else 8)
     ends = max(1 << shape.bucket_bits, 1 << max(0, 2 * n - 37), agreed)
-    tiles += 2 * (full << cuts) * (_WARP + -(-ends // _WARP) * _WARP)
+    tiles += -(-int(2 * (full << cuts) * (_WARP + ends * min(1, _ordered(n, 0)))) // _WARP) * _WARP
     numbers |= {"batch": full, "lists": most, "tiles": tiles, "cuts": cuts}
     return MultiLaunchPlan(
         _kernels(levels, numbers, device.multiprocessors),
