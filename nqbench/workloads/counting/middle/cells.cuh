@@ -3,7 +3,7 @@
 
 #include "halves.cuh"
 
-// First bit of a half's weight, of which two sides have 0 and 1, of an odd board 0 to 2.
+// First bit of a half's weight, which is at most 1, of odd boards 2.
 template <Middle C> constexpr unsigned kWeight = C.odd() ? 62 : 63;
 constexpr unsigned kDropped = 64;
 

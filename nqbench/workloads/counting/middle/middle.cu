@@ -40,14 +40,13 @@ template <unsigned Blocks> struct Tables {
             asm volatile("" : "+r"(places[k]));  // once for all tiles
         }
     }
-    // The lower halves of a tile that an upper half meets on none of the blocks.
+    // The lower halves of a tile that an upper half meets nowhere.
     __device__ unsigned free(unsigned tile, const unsigned (&places)[Blocks]) const {
         const auto met = [&](unsigned k) { return at(places[k], tile, k); };
-        unsigned blocked = 0;
+        const unsigned last = met(Blocks - 1), more = Blocks > 1 ? met(Blocks - 2) : last;
+        unsigned free, blocked = 0;  // of ~(a | b | c) the compiler makes two instructions
 #pragma unroll
         for (unsigned k = 0; k + 2 < Blocks; ++k) blocked |= met(k);
-        const unsigned last = met(Blocks - 1), more = Blocks > 1 ? met(Blocks - 2) : last;
-        unsigned free;  // of ~(a | b | c) the compiler makes two instructions
         asm("lop3.b32 %0, %1, %2, %3, 1;" : "=r"(free) : "r"(blocked), "r"(more), "r"(last));
         return free;
     }
@@ -62,7 +61,7 @@ struct Ordered {
 template <Middle C, unsigned Blocks>
 __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first, unsigned* words) {
     const Half* const lower = all.words + size_t(pair.tile[1]) * kWarp;
-    constexpr Half kEnd = Half(1) << 63;  // a tile after the last one has it, and so have all of the other list
+    constexpr Half kEnd = Half(1) << 63;  // in the masks of all lower tiles: no upper one is after the last
     constexpr bool kLooksUp = C.pairs == PairTest::shuffle;
     const unsigned lane = lane_number(), to = (pair.size[0] + kWarp - 1) / kWarp;
     Tables<Blocks> tables{words, threadIdx.x / kWarp * kTogether * kBlocks<C> * kWarp * 4};
@@ -73,15 +72,15 @@ __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first,
         const unsigned own = (first + k) * kWarp + lane;
         const Half below = own < pair.size[1] ? lower[own] : Half(1) << kWeight<C>;
         const bool there = (first + k) * kWarp < pair.size[1];
-        mask[k] = !there ? ~Half(0) : kEnd;
+        mask[k] = there ? kEnd : ~Half(0);
         if (C.masks != Masks::none && there) mask[k] |= all.masks[pair.tile[1] + first + k];
         if constexpr (kLooksUp) tables.make(k, below, below >> kWeight<C> == 0);
     }
     __syncwarp();
     unsigned count = 0;  // of at most 2^20 tiles
     const Half* const own = all.words + size_t(pair.tile[0]) * kWarp + lane;
-    // With the lower tiles of this set; of all of them without a branch.
-    const auto test = [&](Half half, unsigned tile, unsigned all, const unsigned (&sets)[kTogether]) {
+    // With the lower tiles whose `sets` have this upper one; with all of them without a branch.
+    const auto test = [&](Half half, unsigned tile, const unsigned(&sets)[kTogether], bool all) {
         unsigned found = 0, places[Blocks];
         if constexpr (kLooksUp) tables.find(half, places);
         const auto test_one = [&](unsigned k) {
@@ -91,7 +90,7 @@ __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first,
                 for (unsigned i = begin; i < min(begin + kWarp, pair.size[1]); ++i)
                     found += (half & lower[i] & kDiagonals<C>) == 0 && lower[i] >> kWeight<C> == 0;
         };
-        if (all & tile) {
+        if (all) {
 #pragma unroll
             for (unsigned k = 0; k < kTogether; ++k) test_one(k);
         } else {
@@ -104,11 +103,11 @@ __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first,
     const auto test_32 = [&](unsigned base) {
         Half other = base + lane < to ? 0 : kEnd;
         if (C.masks != Masks::none && other == 0) other = all.masks[pair.tile[0] + base + lane];
-        unsigned sets[kTogether], any = 0, all = ~0u;  // upper tiles that each lower one is tested with
+        unsigned sets[kTogether], any = 0, every = ~0u;  // upper tiles to test with each lower one
 #pragma unroll
         for (unsigned k = 0; k < kTogether; ++k) {
             sets[k] = __ballot_sync(kAllLanes, (mask[k] & other) == 0);
-            any |= sets[k], all &= sets[k];
+            any |= sets[k], every &= sets[k];
         }
         if (any == 0) return;
         const Half* begin = own + base * kWarp;
@@ -121,7 +120,7 @@ __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first,
             any ^= tile;
             ahead = last_of(any);
             if (any != 0) next = __ldg(begin + size_t(ahead) * kWarp);
-            test(half, tile, all, sets);
+            test(half, tile, sets, every & tile);
         } while (any != 0);
     };
     for (unsigned base = 0; base < to; base += kWarp * kWarp) {

@@ -12,7 +12,8 @@
 template <Middle C> constexpr unsigned kAhead = C.n < 20 || C.order_threads == 1024 ? 4 : 8;
 template <Middle C> constexpr unsigned kBinBits = C.n < 18 ? 8 : C.n < 24 ? 10 : 17 - C.bucket_bits;
 template <Middle C> constexpr unsigned kBins = 1u << kBinBits<C>;
-// A permuted word: its diagonals, of which both sides have at most 2 n - 2, its place in the order, its weight.
+// A permuted word: its diagonals, of which both sides have at most 2 n - 2, those first that tiles do not
+// agree in, its place in the order, its weight.
 template <Middle C> constexpr unsigned kKeyBits = C.bucket_bits + kBinBits<C>;
 template <Middle C> constexpr unsigned kKey = kWeight<C> - kKeyBits<C>;
 template <Middle C> constexpr Half kDiagonals = (Half(1) << kKey<C>)-1;
@@ -48,15 +49,17 @@ template <Middle C> struct Permutation {
     }
 };
 
-// Blocks of five diagonals that `join` looks up, at most. Tiles whose halves agree in the first diagonals
-// need no more than seven.
-template <Middle C> constexpr bool kAgree = C.order != Order::none && C.masks == Masks::and_or && (C.n < 14 || C.n > 19);
-template <Middle C> constexpr unsigned kBlocks = C.pairs == PairTest::words ? 1
-                                                 : kAgree<C> && C.n > 19    ? 7
-                                                                            : (2 * C.n + 2) / 5;
+// Whether the halves of a tile agree in the first diagonals, which masks then answer for, and blocks of
+// five diagonals that `join` looks up, at most.
+template <Middle C>
+constexpr bool kAgree = C.order != Order::none && C.masks == Masks::and_or;
+template <Middle C>
+constexpr unsigned kBlocks = C.pairs == PairTest::words ? 1
+                             : kAgree<C> && C.n > 18    ? 7
+                                                        : (2 * C.n + 2) / 5;
 
-// An upper half as `join` looks it up: eight blocks, times four, in bytes, above the weight, so that
-// a place is one instruction away.
+// An upper half as `join` looks it up: its blocks, times four, in bytes, above the weight, so that a
+// place is one instruction away.
 template <Middle C> __device__ Half spread(Half half) {
     if (C.pairs == PairTest::words) return half;
     Half bytes = half >> kWeight<C>;
@@ -155,65 +158,60 @@ template <Middle C> struct Orderer {
                 if (at < room) to[size_t(bucket) * room + at] = word;
             }
         });
-        if (kBuckets == 1 && threadIdx.x == 0) dealt[0] = size;
+        if (kBuckets == 1 && threadIdx.x == 0) dealt[0] = filled = size;
         __syncthreads();
     }
     template <unsigned Size> static __device__ void clear(unsigned (&counts)[Size]) {
         for (unsigned i = threadIdx.x; i < Size; i += C.order_threads) counts[i] = 0;
     }
-    // How many of the first diagonals the halves of a tile agree in: as many as save a block of five
-    // and fill tiles with few words without a half.
+    // How many diagonals tiles agree in: as many as save blocks and leave most tiles full.
     static __device__ unsigned agree(unsigned useful, unsigned halves) {
         if constexpr (!kAgree<C>) return 0;
-        const unsigned few = halves >> (C.n < 14 ? 2 : C.odd() ? 10 : 8), most = 31 - __clz(few | 1);
-        const unsigned least = C.pairs == PairTest::words ? 0 : useful - min(useful, 5 * kBlocks<C>);
-        const unsigned first = min(useful, max(least, min(most, kKeyBits<C>)));
-        return useful - min(useful, (useful - first + 4) / 5 * 5);
+        constexpr unsigned kFew = (C.n < 14 ? 2 : C.n < 20 ? 10 : 8) + 2 * C.odd();
+        const unsigned most = min(31 - __clz(halves >> kFew | 1), kKeyBits<C>);
+        const unsigned least = useful - min(useful, 5 * kBlocks<C>);
+        const unsigned first = C.pairs == PairTest::words ? most : max(least, most);
+        return useful - min(useful, (useful - min(useful, first) + 4) / 5 * 5);
     }
     // What fills a tile: an upper word without weight, or a lower one with it.
     static __device__ Half filler(bool lower) { return Half(lower) << kWeight<C>; }
-    // Writes staged words in tiles, the last one filled, without the diagonals that all of a tile agree
-    // in, and the mask of each tile: what all of its words have in common, and the OR of the next block.
+    // Writes staged words in tiles, the last one filled, and what all words of each have in common.
     __device__ void write(const Half* stage, unsigned size, bool lower, Half* to,
                           Half* masks) const {
         const unsigned lane = lane_number();
         for (unsigned base = threadIdx.x - lane; base < size; base += C.order_threads) {
             const Half half = base + lane < size ? stage[base + lane] : filler(lower);
             to[base + lane] = lower ? half : spread<C>(half);
-            const bool there = half >> kWeight<C> != lower;
-            const Half common = all_of_warp(there ? half : ~Half(0)) & kDiagonals<C>;
-            if (lane == 0) masks[base / kWarp] = common;
+            const Half common = all_of_warp(half >> kWeight<C> != lower ? half : ~Half(0));
+            if (lane == 0) masks[base / kWarp] = common & kDiagonals<C>;
         }
     }
     // Writes the words of a bucket by bin; `carried` words, less than a tile, wait in the stage.
     __device__ void write_bucket(const Half* words, unsigned size, Half* stage, unsigned staged,
                                  unsigned& carried, unsigned agreed, bool lower, Half*& to,
                                  Half*& masks) {
-        if (threadIdx.x == 0) filled = size;
-        if constexpr (kBuckets > 1) clear(bins);
-        __syncthreads();
         if constexpr (kBuckets > 1) {
+            if (threadIdx.x == 0) filled = size;
+            clear(bins);
+            __syncthreads();
             each(words, 0, size,
                  [&](Half word, unsigned i) { atomicAdd(bins + bin(word, i, size), 1); });
             __syncthreads();
         }
-        // Bins that agree in the first diagonals end with a tile.
-        const unsigned apart = agreed == 0 ? 0 : kBins<C> >> max(agreed, C.bucket_bits) - C.bucket_bits;
-        const unsigned lane = lane_number();
-        unsigned all = size;
-        if (apart > 0) {
-            for (unsigned begin = threadIdx.x / kWarp * apart; begin < kBins<C>; begin += C.order_threads / kWarp * apart) {
-                unsigned sum = 0;
-                for (unsigned i = lane; i < apart; i += kWarp) sum += bins[begin + i];
-                sum = sum_of_warp(sum);
-                if (lane == 0 && sum % kWarp != 0) {
-                    bins[begin + apart - 1] += kWarp - sum % kWarp;
-                    atomicAdd(&filled, kWarp - sum % kWarp);
-                }
-            }
-            __syncthreads();
-            all = filled;
+        // After so many bins, whose words agree in the first diagonals, a tile is filled.
+        const unsigned apart = agreed ? kBins<C> >> max(agreed, C.bucket_bits) - C.bucket_bits : 0;
+        for (unsigned end = threadIdx.x / kWarp * apart; apart > 0 && end < kBins<C>;
+             end += (C.order_threads / kWarp - 1) * apart) {
+            unsigned sum = 0;
+            for (unsigned i = lane_number(); i < apart; i += kWarp) sum += bins[end + i];
+            const unsigned missing = -sum_of_warp(sum) % kWarp;
+            end += apart;
+            if (lane_number() != 0) continue;
+            bins[end - 1] += missing;
+            atomicAdd(&filled, missing);
         }
+        if (apart > 0) __syncthreads();
+        const unsigned all = apart > 0 ? filled : size;
         block_scan<C.order_threads>(bins);
         unsigned from = 0, written = 0;
         while (written < all) {
@@ -234,7 +232,8 @@ template <Middle C> struct Orderer {
                 __syncthreads();
                 unsigned upto = bins[end - 1];
                 if (apart > 0 && begin + step >= size) {
-                    for (unsigned i = from / apart + threadIdx.x; i < end / apart; i += C.order_threads)
+                    unsigned i = from / apart + threadIdx.x;
+                    for (; i < end / apart; i += C.order_threads)
                         for (unsigned at = bins[(i + 1) * apart - 1]; at % kWarp != 0; ++at)
                             stage[carried + at - written] = filler(lower);
                     if (end % apart == 0) upto = (upto + kWarp - 1) / kWarp * kWarp;
@@ -318,8 +317,7 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
             const unsigned size = whole ? of.size : own.collect(of, members);
             if (size == 0) break;  // no pairs
             own.deal(whole ? of.list : members, size, !whole, of, words, bucket_room);
-            const unsigned ends = agreed == 0 ? 0 : 1u << max(agreed, C.bucket_bits);
-            const unsigned most = size + ends * kWarp;
+            const unsigned most = size + (agreed ? kWarp << max(agreed, C.bucket_bits) : 0);
             const unsigned needed = (most + kWarp * kWarp - 1) / (kWarp * kWarp) * kWarp;
             if (threadIdx.x == 0) own.tile = atomicAdd(counts + kTaken, needed);
             __syncthreads();

@@ -65,9 +65,8 @@ class OrderShape(NamedTuple):
 def order_shape(n: int) -> OrderShape:
     """The fastest on an H200 of those that were tried."""
     shapes = {18: (512, 3, 0, 7168), 19: (256, 6, 0, 4096), 20: (512, 2, 3, 11264)}
-    shapes |= {21: (512, 2, 2, 11264)}
-    others = (128, 8, 0, 3072) if n < 18 else (1024, 1, 4 if n < 24 else 7, 24576)
-    return OrderShape(*shapes.get(n, others))
+    shapes |= {21: (512, 2, 2, 11264), 22: (1024, 1, 5, 24576), 23: (512, 2, 3, 11264)}
+    return OrderShape(*shapes.get(n, (128, 8, 0, 3072) if n < 18 else (1024, 1, 6, 24576)))
 
 
 def longest(n: int) -> int:
@@ -96,7 +95,12 @@ def resolve(given: Mapping[str, Level], device: DeviceFacts) -> Levels:
     own = {**SYSTEMS[MIDDLE], "symmetry": "middle" if n % 2 else "quarter"}
     levels = applied(FACTORS, own, explicit, MIDDLE)
     if levels["split"] == "auto":
-        levels["split"] = 0  # what it saves of `join`, more halves to order cost (docs/count.md)
+        # What a cut saves of `join`, more halves to order cost (docs/count.md).
+        levels["split"] = 2 if n == 24 else 0
+    agree = levels["masks"] == "and_or" and levels["order"] != "none"
+    if n > 21 and levels["pair_test"] == "shuffle" and not agree:
+        said = f"pair_test: shuffle at n: {n} has room for tiles whose halves agree alone"
+        raise InfeasibleError(f"{said}; use order: gray and masks: and_or", "masks")
     symmetry = levels["symmetry"]
     if symmetry not in groups_of.SYMMETRIES:
         said = f"symmetry: {symmetry} is not one of system {MIDDLE}"
@@ -162,11 +166,11 @@ def make_plan(
     # into two cells. Each list begins at a multiple of 32 tiles where it is ordered.
     halves = (3 * full // 2 + 1 if n % 2 else 2 * full) * room
     cuts, shape = number(levels, "split"), order_shape(n)
-    tiles = -(-int(halves * max(_ordered(n, cuts), (1 + cuts) / full)) // _WARP**2) * _WARP
-    # Tiles that agree end with each bucket, and with so many first diagonals (`agree` in order.cuh).
-    agreed = 2 * room >> cuts + (2 if n < 14 else 10 if n % 2 else 8)
-    ends = max(1 << shape.bucket_bits, 1 << max(0, 2 * n - 37), agreed)
-    tiles += -(-int(2 * (full << cuts) * (_WARP + ends * min(1, _ordered(n, 0)))) // _WARP) * _WARP
+    tiles = int(halves * max(_ordered(n, cuts), (1 + cuts) / full)) // _WARP
+    # A tile is filled at the end of each bucket, and of words that agree (`agree` in order.cuh).
+    few = (2 if n < 14 else 10 if n < 20 else 8) + n % 2 * 2
+    ends = max(1 << max(shape.bucket_bits, 2 * n - 37), 2 * room >> cuts + few)
+    tiles += 2 * (full << cuts) * (2 * _WARP + int(ends * min(1, _ordered(n, 0))))
     numbers |= {"batch": full, "lists": most, "tiles": tiles, "cuts": cuts}
     return MultiLaunchPlan(
         _kernels(levels, numbers, device.multiprocessors),
