@@ -51,8 +51,10 @@ template <Middle C> struct Permutation {
 
 // Whether the halves of a tile agree in the first diagonals, which masks then answer for, and blocks of
 // five diagonals that `join` looks up, at most.
+template <Middle C> constexpr bool kOrders = C.order != Order::none;
+template <Middle C> constexpr bool kShort = C.odd() && C.n > 14 && C.n < 20;  // are most lists
 template <Middle C>
-constexpr bool kAgree = C.order != Order::none && C.masks == Masks::and_or;
+constexpr bool kAgree = kOrders<C> && C.masks == Masks::and_or && !kShort<C>;
 template <Middle C>
 constexpr unsigned kBlocks = C.pairs == PairTest::words ? 1
                              : kAgree<C> && C.n > 18    ? 7
@@ -102,16 +104,13 @@ template <Middle C> struct Orderer {
             }
         }
     }
-    // The bits of a word's key from `first` on, as many as there are `bits`; without an order, by number.
-    static __device__ unsigned part(Half word, unsigned first, unsigned bits, unsigned i,
-                                    unsigned size) {
-        if constexpr (C.order == Order::none) return (Half(i) << bits) / size;
+    // The bits of a word's key from `first` on, as many as there are `bits`.
+    static __device__ unsigned part(Half word, unsigned first, unsigned bits) {
         return word << (64 - kWeight<C> + first) >> (64 - bits);
     }
-    static __device__ unsigned bin(Half word, unsigned i, unsigned size) {
-        return part(word, C.bucket_bits, kBinBits<C>, i, size);
-    }
-    // Writes the members of a side to `to`; returns how many there are.
+    static __device__ unsigned bin(Half word) { return part(word, C.bucket_bits, kBinBits<C>); }
+    // Writes the members of a side to `to`; returns how many there are. Without an order all are words
+    // that lack the first and the last diagonal, which one side never has.
     __device__ unsigned collect(const Members<C> side, Half* to) {
         const unsigned lane = lane_number();
         if (threadIdx.x == 0) filled = 0;
@@ -133,7 +132,10 @@ template <Middle C> struct Orderer {
             unsigned at = warp_take(&filled, found);
 #pragma unroll
             for (unsigned k = 0; k < kAhead<C>; ++k) {
-                if (kept[k] >> lane & 1) to[at + __popc(before_own(kept[k]))] = half[k];
+                const Half word = half[k] << (64 - kWeight<C>) >> (65 - kWeight<C>)
+                                  | half[k] >> kWeight<C> << kWeight<C>;
+                if (kept[k] >> lane & 1)
+                    to[at + __popc(before_own(kept[k]))] = kOrders<C> ? half[k] : word;
                 at += __popc(kept[k]);
             }
         }
@@ -151,9 +153,9 @@ template <Middle C> struct Orderer {
             const Half word = permute(half);
             if constexpr (kBuckets == 1) {
                 to[i] = word;
-                atomicAdd(bins + bin(word, i, size), 1);
+                atomicAdd(bins + bin(word), 1);
             } else {
-                const unsigned bucket = part(word, 0, C.bucket_bits, i, size);
+                const unsigned bucket = part(word, 0, C.bucket_bits);
                 const unsigned at = atomicAdd(dealt + bucket, 1);
                 if (at < room) to[size_t(bucket) * room + at] = word;
             }
@@ -194,8 +196,7 @@ template <Middle C> struct Orderer {
             if (threadIdx.x == 0) filled = size;
             clear(bins);
             __syncthreads();
-            each(words, 0, size,
-                 [&](Half word, unsigned i) { atomicAdd(bins + bin(word, i, size), 1); });
+            each(words, 0, size, [&](Half word, unsigned) { atomicAdd(bins + bin(word), 1); });
             __syncthreads();
         }
         // After so many bins, whose words agree in the first diagonals, a tile is filled.
@@ -224,8 +225,8 @@ template <Middle C> struct Orderer {
                                            written + staged);
             if (end <= from) end = from + 1, step = staged;
             for (unsigned begin = 0; begin < size; begin += step) {
-                each(words, begin, min(size, begin + step), [&](Half word, unsigned i) {
-                    const unsigned own = bin(word, i, size);
+                each(words, begin, min(size, begin + step), [&](Half word, unsigned) {
+                    const unsigned own = bin(word);
                     if (own - from < end - from)
                         stage[carried + atomicAdd(bins + own, 1) - written] = word;
                 });
@@ -272,8 +273,9 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
     const unsigned working = min(min(gridDim.x, cells), fitting);
     if (blockIdx.x >= working) return;
     // Of a block: room for buckets, and behind it for what is collected; a single bucket is in place.
-    constexpr bool kDeals = C.bucket_bits > 0;
-    const Half share = scratch_size / working, collected = kDeals && (C.odd() || cuts > 0) ? room : 0;
+    constexpr bool kDeals = kOrders<C> && C.bucket_bits > 0;
+    const Half share = scratch_size / working;
+    const Half collected = kDeals && (C.odd() || cuts > 0) ? room : 0;
     const Half bucket_room = share < room ? 0 : share - collected >> C.bucket_bits;
     Half* const words = scratch + blockIdx.x * share;
     Half* const members = kDeals ? words + share - collected : words;
@@ -283,7 +285,7 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
         __syncthreads();
         const unsigned number = own.number, group = number >> cuts, cell = number % (1u << cuts);
         if (number >= cells) return;
-        if (threadIdx.x == 0) pairs[number] = {group, 0, {0, 0}, {0, 0}};
+        if (threadIdx.x == 0) pairs[number] = {group, 2 * C.n - 2, {0, 0}, {0, 0}};
         if (const unsigned side = threadIdx.x; side < 2) {
             const unsigned list = list_of[2 * (at + group) + side];
             const Half any = side ? flipped<C>(useful[list]) : useful[list];
@@ -304,6 +306,7 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
                     if (own.ranking.place[bit] < cuts) both &= ~(Half(1) << bit);
                 __syncthreads();
             }
+            if (!kOrders<C> && ranked == (cuts > 0)) break;
             own.ranking.make(own.sides, both);
             const unsigned useful = __popcll(both);
             agreed = own.agree(useful, own.sides[0].size + own.sides[1].size >> cuts);
@@ -313,28 +316,29 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
 #pragma unroll 1
         for (unsigned side = 0; side < 2 && found_room && there; ++side) {
             const Members<C> of = own.sides[side];
-            const bool whole = !C.odd() && (of.needs | of.lacks) == 0;  // all are members
-            const unsigned size = whole ? of.size : own.collect(of, members);
+            const bool all = kOrders<C> && !C.odd() && (of.needs | of.lacks) == 0;  // are members
+            const unsigned size = all ? of.size : own.collect(of, members);
             if (size == 0) break;  // no pairs
-            own.deal(whole ? of.list : members, size, !whole, of, words, bucket_room);
+            if (kOrders<C>) own.deal(all ? of.list : members, size, !all, of, words, bucket_room);
             const unsigned most = size + (agreed ? kWarp << max(agreed, C.bucket_bits) : 0);
             const unsigned needed = (most + kWarp * kWarp - 1) / (kWarp * kWarp) * kWarp;
             if (threadIdx.x == 0) own.tile = atomicAdd(counts + kTaken, needed);
             __syncthreads();
             const unsigned begin = own.tile;
             found_room = begin + needed <= tiles;
-            for (unsigned dealt : own.dealt) found_room &= dealt <= bucket_room;
+            for (unsigned dealt : own.dealt) found_room &= !kOrders<C> || dealt <= bucket_room;
             if (!found_room) break;
             Half *to = ordered + size_t(begin) * kWarp, *mask = masks + begin;
             unsigned carried = 0;
-            for (unsigned bucket = 0; bucket < own.kBuckets; ++bucket)
+            for (unsigned bucket = 0; kOrders<C> && bucket < own.kBuckets; ++bucket)
                 own.write_bucket(words + bucket * bucket_room, own.dealt[bucket], stage, staged,
                                  carried, agreed, of.lower, to, mask);
             __syncthreads();
-            own.write(stage, carried, of.lower, to, mask);
+            if (!kOrders<C>) carried = size;
+            own.write(kOrders<C> ? stage : members, carried, of.lower, to, mask);
             __syncthreads();
             // What 32 tiles have in common; a list begins at a multiple of 32 tiles.
-            const unsigned end = mask - masks + (carried > 0);
+            const unsigned end = mask - masks + (carried + kWarp - 1) / kWarp;
             for (unsigned tile = begin + threadIdx.x; tile - lane < end; tile += C.order_threads) {
                 const Half common = all_of_warp(tile < end ? masks[tile] : ~Half(0));
                 if (lane == 0) tops[tile / kWarp] = common;
