@@ -217,8 +217,7 @@ class LocalCounter(ChunkCounter):
         self._slots = {self._slot.name: self._slot}
 
     def _begin(self, slot: ChunkSlot, chunks: range, again: bool) -> None:  # noqa: ARG002
-        future = self._pool.submit(self._count, self._board, chunks, again)
-        future.add_done_callback(self._done.put)
+        self._pool.submit(self._count, self._board, chunks, again).add_done_callback(self._done.put)
 
     def _next(self) -> ChunkSum:
         found = self._done.get().result()

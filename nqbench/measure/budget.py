@@ -176,8 +176,7 @@ class Budget:
     def not_compiled(self) -> str:
         """Why a kernel that was not compiled in time is skipped."""
         return (
-            f"half of {self._named} went into compiling other kernels; these are kept, so run"
-            " again, or raise it"
+            f"half of {self._named} went into compiling; run again, kernels are kept, or raise it"
         )
 
     def used_up(self, when: str = "before this point") -> str:

@@ -115,8 +115,7 @@ def _reports(runs: GalleryRuns, out: Path) -> Iterator[Tile]:
         data = run.data
         if data.name in paper_names():
             continue
-        folder = unused(_place(path), taken)
-        link = f"{folder}/report.{HTML}"
+        link = f"{unused(_place(path), taken)}/report.{HTML}"
         write_report(run, (out / link).parent, (HTML,), home=_home(link))
         kind = data.name
         if kind not in SECTIONS:

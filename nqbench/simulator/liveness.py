@@ -33,8 +33,7 @@ def results(instruction: ptx.Instruction) -> list[ptx.Register]:
         return []
     if instruction.opcode == "mbarrier" and instruction.modifiers[0] in RETURNING_NOTHING:
         return []
-    carry = [CARRY] if "cc" in instruction.modifiers else []
-    return ptx.registers(instruction.operands[0]) + carry
+    return ptx.registers(instruction.operands[0]) + [CARRY] * ("cc" in instruction.modifiers)
 
 
 def sources(instruction: ptx.Instruction) -> list[ptx.Register]:

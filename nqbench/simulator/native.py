@@ -51,8 +51,7 @@ class Cpu:
 @functools.cache
 def this_cpu() -> Cpu:
     """This machine's. Its features are passed on explicitly: LLVM's default is much slower code."""
-    features = llvm.get_host_cpu_features()
-    return Cpu(llvm.get_host_cpu_name(), features.flatten())
+    return Cpu(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
 
 
 def compiler(cpu: Cpu) -> tuple[str, ...]:

@@ -85,8 +85,7 @@ def assemble(found: Assembled, blocks: list[BasicBlock], symbols: Symbols) -> No
 
 @functools.cache
 def _expansions(arch: str) -> dict[str, int]:
-    text = Path(__file__).with_name("expansions.toml").read_text(encoding="utf-8")
-    tables = tomllib.loads(text)
+    tables = tomllib.loads(Path(__file__).with_name("expansions.toml").read_text(encoding="utf-8"))
     return {**tables["usual"], **tables.get(arch, {})}
 
 

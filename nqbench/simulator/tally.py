@@ -151,8 +151,7 @@ class Tally:
             for s in self.code.sites
             if s.space == space and (not opcodes or s.instruction.opcode in opcodes)
         ]
-        sums = self.sites[chosen].sum(axis=0)
-        found = dict(zip(SITE_FIELDS, map(int, sums), strict=True))
+        found = dict(zip(SITE_FIELDS, map(int, self.sites[chosen].sum(axis=0)), strict=True))
         idle = int(self.idle[chosen].sum())
         found["requests"] += idle
         if space == "shared":  # each takes a pass, as Nsight Compute counts
@@ -211,8 +210,7 @@ def combined(parts: Sequence[Mapping[str, int | float]]) -> dict[str, int | floa
     total = {name: sum(part.get(name, 0) for part in parts) for name in names}
     if "lane_efficiency" in total:
         warp = total["warp_instructions"]
-        efficiency = total["thread_instructions"] / (LANES * warp) if warp else 0.0
-        total["lane_efficiency"] = efficiency
+        total["lane_efficiency"] = total["thread_instructions"] / (LANES * warp) if warp else 0.0
     return total | _hit_percents(total)
 
 
@@ -230,8 +228,7 @@ def _hit_percents(counters: Mapping[str, int | float]) -> dict[str, float]:
 def _operations_of_blocks(code: Translation, of: Callable[[Instruction], int]) -> NDArray[np.int64]:
     """Operations of one execution of each block by one thread. Kept from launch to launch: they
     take as long to add up as a small launch takes."""
-    each = [sum(map(of, block.instructions)) for block in code.blocks]
-    return np.array(each, np.int64)
+    return np.array([sum(map(of, block.instructions)) for block in code.blocks], np.int64)
 
 
 FUSED, FLOAT, FLOAT_TYPES, INTEGER = (

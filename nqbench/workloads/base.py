@@ -202,8 +202,7 @@ class Workload(ABC):
         ``given`` holds ``n`` and any factor, and overrides the system's own levels. Raises
         ``InfeasibleError`` with the reason and the limit. Must be fast: no input is made here.
         """
-        own = self.systems[system] if system else {}
-        return Resolved({**self.defaults, **own, **given}, {})
+        return Resolved({**self.defaults, **(self.systems[system] if system else {}), **given}, {})
 
     def auto_level(self, name: str, factors: FactorLevels, system: str | None) -> Level | None:
         """The level that ``auto`` means for the factor ``name``, given the other ``factors``.

@@ -79,8 +79,7 @@ def words_per_job(encoding: Encoding, depth: int) -> int:
 
 
 def _first_row(n: int, symmetry: Symmetry) -> int:
-    columns = n if symmetry == "none" else (n + 1) // 2
-    return (1 << columns) - 1
+    return (1 << (n if symmetry == "none" else (n + 1) // 2)) - 1
 
 
 def count_jobs(

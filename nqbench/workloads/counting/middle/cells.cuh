@@ -3,7 +3,9 @@
 
 #include "halves.cuh"
 
-// First bit of a half's weight, which is at most 1, of odd boards 2.
+// Diagonals of a word: those of a half but for the first and the last one, which one side never has. From
+// which bit on stands its weight, at most 1, of odd boards 2.
+template <Middle C> constexpr unsigned kDiagonals = 2 * C.n - 2;
 template <Middle C> constexpr unsigned kWeight = C.odd() ? 62 : 63;
 constexpr unsigned kDropped = 64;
 
@@ -28,14 +30,14 @@ template <Middle C> struct Members {
         lacks = (Half(1) << C.n | 1) << queen;
         if (C.symmetry == Symmetry::middle && !lower && queen < C.half()) last = queen;
     }
-    // Makes a half of the list one of this side, with its weight; whether it is a member.
+    // Makes a half of the list a word of this side; whether it is a member.
     __device__ bool take(Half& half) const {
         const unsigned row = half >> kRow;
         half &= (Half(1) << 2 * C.n) - 1;
         if (lower) half = flipped<C>(half);
         const bool member = (half & (needs | lacks)) == needs && row <= last;
         const unsigned weight = lower ? 0 : 1 + (last != kAnyRow && row != last);
-        half |= Half(weight) << kWeight<C>;
+        half = half >> 1 | Half(weight) << kWeight<C>;
         return member;
     }
     // Leaves those of the cell of this number: of the diagonals `place` 0, 1, .. upper and lower
@@ -43,11 +45,11 @@ template <Middle C> struct Members {
     // on the other, and one whose halves lack it on the first side: the other side's halves that lack
     // it are in both, and no pair is lost or in both.
     __device__ void cut(const unsigned* place, unsigned cuts, unsigned number) {
-        for (unsigned bit = 0; bit < 2 * C.n; ++bit) {
+        for (unsigned bit = 0; bit < kDiagonals<C>; ++bit) {
             if (place[bit] >= cuts) continue;
             const bool own = place[bit] % 2 == lower, has = number >> place[bit] & 1;
-            if (own && has) needs |= Half(1) << bit;
-            if (own != has) lacks |= Half(1) << bit;
+            if (own && has) needs |= Half(2) << bit;
+            if (own != has) lacks |= Half(2) << bit;
         }
     }
 };
@@ -56,7 +58,7 @@ template <Middle C> struct Members {
 // decisive first: a bit decides as often as it occurs on both sides. Of some boards a bit is chosen
 // from the pairs that those before leave: a half counts for its share of them.
 template <Middle C, unsigned Threads> struct Ranking {
-    static constexpr unsigned kBits = 2 * C.n, kAll = kBits, kOne = 1 << 16;
+    static constexpr unsigned kBits = kDiagonals<C>, kAll = kBits, kOne = 1 << 16;
     static constexpr unsigned kSample = C.n < 20 ? 256 : C.n < 22 ? 512 : 2048;  // of each list
     static constexpr unsigned kEach = (2 * kSample + Threads - 1) / Threads;
     static constexpr unsigned kChosen = C.n > 21 ? 14 : C.n == 20 ? 10 : 0;
@@ -79,7 +81,7 @@ template <Middle C, unsigned Threads> struct Ranking {
             half[k] |= Half(1) << kAll;
         }
         count(half, weight);
-        while (C.order != Order::none && chosen < kChosen && left != 0) {
+        while (chosen < kChosen && left != 0) {
             Half best = 0;
             for (unsigned bit = lane; bit < kBits; bit += kWarp)
                 if (left >> bit & 1) best = max(best, decides(bit) << 6 | bit);
@@ -128,6 +130,6 @@ template <Middle C, unsigned Threads> struct Ranking {
     __device__ Half decides(unsigned bit) const { return Half(often[0][bit]) * often[1][bit]; }
     __device__ bool comes_before(unsigned a, unsigned b) const {
         const Half of_a = decides(a), of_b = decides(b);
-        return C.order == Order::none || of_a == of_b ? a < b : of_a > of_b;
+        return of_a == of_b ? a < b : of_a > of_b;
     }
 };

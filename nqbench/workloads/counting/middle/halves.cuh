@@ -157,22 +157,21 @@ template <Middle C> struct Lister {
         }
     }
     // All pairs of two quarters: a lane has one above, and looks up which of 32 below it meets.
-    __device__ void combine(unsigned above, unsigned above_end, unsigned below,
-                            unsigned below_end) {
+    __device__ void combine(Span above, Span below) {
         const unsigned lane = lane_number();
-        for (; above < above_end; above += kWarp) {
-            const bool tried = above + lane < above_end;
-            const Quarter own = tried ? __ldg(boards + above + lane) : Quarter{0, 0};
-            const Bits bit = tried ? __ldg(bits + above + lane) : Bits{0, 0};
-            unsigned staged = 0, begin = below;
-            for (unsigned first = below; first < below_end; first += kWarp) {
+        for (; above.x < above.y; above.x += kWarp) {
+            const bool tried = above.x + lane < above.y;
+            const Quarter own = tried ? __ldg(boards + above.x + lane) : Quarter{0, 0};
+            const Bits bit = tried ? __ldg(bits + above.x + lane) : Bits{0, 0};
+            unsigned staged = 0, begin = below.x;
+            for (unsigned first = below.x; first < below.y; first += kWarp) {
                 const Columns column = __ldg(columns + first + lane);
                 unsigned met = tried ? 0 : ~0u;
 #pragma unroll
                 for (unsigned row = 0; row < kOuter; ++row)
                     met |= __shfl_sync(kAllLanes, column.x, bit.x >> (kBits * row)) |
                            __shfl_sync(kAllLanes, column.y, bit.y >> (kBits * row));
-                if (below_end - first < kWarp) met |= ~0u << (below_end - first);
+                if (below.y - first < kWarp) met |= ~0u << (below.y - first);
                 unsigned total, place = staged + before(__popc(~met), total);
                 const unsigned base = first - begin;
                 for (unsigned hits = ~met; hits != 0; hits &= hits - 1)
@@ -245,8 +244,9 @@ __global__ void __launch_bounds__(C.list_threads(), 2048 / C.list_threads())
         const Span above = there ? __ldg(spans + picked) : Span{0, 0};
         const Span below = there ? __ldg(spans + (set ^ picked)) : Span{0, 0};
         for (unsigned k = 0; k < min(kWarp, pick_count - base); ++k)
-            lister.combine(__shfl_sync(kAllLanes, above.x, k), __shfl_sync(kAllLanes, above.y, k),
-                           __shfl_sync(kAllLanes, below.x, k), __shfl_sync(kAllLanes, below.y, k));
+            lister.combine(
+                {__shfl_sync(kAllLanes, above.x, k), __shfl_sync(kAllLanes, above.y, k)},
+                {__shfl_sync(kAllLanes, below.x, k), __shfl_sync(kAllLanes, below.y, k)});
     }
     const Half all = any_of_warp(lister.seen);
     if (lane == 0) atomicOr(&seen, all);

@@ -42,12 +42,11 @@ template <unsigned Blocks> struct Tables {
     }
     // The lower halves of a tile that an upper half meets nowhere.
     __device__ unsigned free(unsigned tile, const unsigned (&places)[Blocks]) const {
-        const auto met = [&](unsigned k) { return at(places[k], tile, k); };
-        const unsigned last = met(Blocks - 1), more = Blocks > 1 ? met(Blocks - 2) : last;
-        unsigned free, blocked = 0;  // of ~(a | b | c) the compiler makes two instructions
+        unsigned met[3] = {}, free;  // of ~(a | b | c) the compiler makes two instructions
 #pragma unroll
-        for (unsigned k = 0; k + 2 < Blocks; ++k) blocked |= met(k);
-        asm("lop3.b32 %0, %1, %2, %3, 1;" : "=r"(free) : "r"(blocked), "r"(more), "r"(last));
+        for (unsigned k = 0; k < Blocks; ++k)
+            met[k + 2 < Blocks ? 0 : k + 3 - Blocks] |= at(places[k], tile, k);
+        asm("lop3.b32 %0, %1, %2, %3, 1;" : "=r"(free) : "r"(met[0]), "r"(met[1]), "r"(met[2]));
         return free;
     }
 };
@@ -61,18 +60,17 @@ struct Ordered {
 template <Middle C, unsigned Blocks>
 __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first, unsigned* words) {
     const Half* const lower = all.words + size_t(pair.tile[1]) * kWarp;
-    constexpr Half kEnd = Half(1) << 63;  // in the masks of all lower tiles: no upper one is after the last
+    constexpr Half kLower = Half(1) << 63, kUpper = kLower / 2;  // of masks: there is a tile
     constexpr bool kLooksUp = C.pairs == PairTest::shuffle;
-    const unsigned lane = lane_number(), to = (pair.size[0] + kWarp - 1) / kWarp;
+    const unsigned lane = lane_number();
     Tables<Blocks> tables{words, threadIdx.x / kWarp * kTogether * kBlocks<C> * kWarp * 4};
     __syncwarp();
     Half mask[kTogether];
 #pragma unroll
     for (unsigned k = 0; k < kTogether; ++k) {
-        const unsigned own = (first + k) * kWarp + lane;
-        const Half below = own < pair.size[1] ? lower[own] : Half(1) << kWeight<C>;
-        const bool there = (first + k) * kWarp < pair.size[1];
-        mask[k] = there ? kEnd : ~Half(0);
+        const bool there = first + k < pair.tiles[1];
+        const Half below = there ? lower[(first + k) * kWarp + lane] : 0;
+        mask[k] = there ? kLower : ~Half(0);
         if (C.masks != Masks::none && there) mask[k] |= all.masks[pair.tile[1] + first + k];
         if constexpr (kLooksUp) tables.make(k, below, below >> kWeight<C> == 0);
     }
@@ -80,15 +78,14 @@ __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first,
     unsigned count = 0;  // of at most 2^20 tiles
     const Half* const own = all.words + size_t(pair.tile[0]) * kWarp + lane;
     // With the lower tiles whose `sets` have this upper one; with all of them without a branch.
-    const auto test = [&](Half half, unsigned tile, const unsigned(&sets)[kTogether], bool all) {
+    const auto test = [&](Half half, unsigned tile, const unsigned (&sets)[kTogether], bool all) {
         unsigned found = 0, places[Blocks];
         if constexpr (kLooksUp) tables.find(half, places);
         const auto test_one = [&](unsigned k) {
-            const unsigned begin = (first + k) * kWarp;
             if constexpr (kLooksUp) found += __popc(tables.free(k, places));
             else
-                for (unsigned i = begin; i < min(begin + kWarp, pair.size[1]); ++i)
-                    found += (half & lower[i] & kDiagonals<C>) == 0 && lower[i] >> kWeight<C> == 0;
+                for (unsigned i = (first + k) * kWarp; i < (first + k + 1) * kWarp; ++i)
+                    found += (half & lower[i] & kCommon<C>) == 0 && lower[i] >> kWeight<C> == 0;
         };
         if (all) {
 #pragma unroll
@@ -101,8 +98,9 @@ __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first,
         count += found * unsigned(kLooksUp ? half & 3 : half >> kWeight<C>);
     };
     const auto test_32 = [&](unsigned base) {
-        Half other = base + lane < to ? 0 : kEnd;
-        if (C.masks != Masks::none && other == 0) other = all.masks[pair.tile[0] + base + lane];
+        const bool there = base + lane < pair.tiles[0];
+        Half other = there ? kUpper : kLower;
+        if (C.masks != Masks::none && there) other |= all.masks[pair.tile[0] + base + lane];
         unsigned sets[kTogether], any = 0, every = ~0u;  // upper tiles to test with each lower one
 #pragma unroll
         for (unsigned k = 0; k < kTogether; ++k) {
@@ -123,8 +121,8 @@ __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first,
             test(half, tile, sets, every & tile);
         } while (any != 0);
     };
-    for (unsigned base = 0; base < to; base += kWarp * kWarp) {
-        bool may = base + lane * kWarp < to;
+    for (unsigned base = 0; base < pair.tiles[0]; base += kWarp * kWarp) {
+        bool may = base + lane * kWarp < pair.tiles[0];
         if (C.masks != Masks::none && may) {
             const Half other = all.tops[(pair.tile[0] + base) / kWarp + lane];
             may = false;
@@ -144,13 +142,12 @@ __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first,
 template <Middle C, unsigned Blocks>
 __device__ Half join_part(const Ordered& all, const Pair& pair, unsigned part, unsigned parts,
                           unsigned* words) {
-    constexpr unsigned kLeast = 2 * C.n / 5 > 4 ? 2 * C.n / 5 - 4 : 1;
-    if constexpr (Blocks > kLeast) {
+    constexpr unsigned kLeast = 2 * C.n / 5 > 6 ? 2 * C.n / 5 - 4 : 2;
+    if constexpr (Blocks > kLeast)
         if (pair.useful <= 5 * (Blocks - 1))
             return join_part<C, Blocks - 1>(all, pair, part, parts, words);
-    }
     Half count = 0;
-    for (unsigned at = part * kTogether; at * kWarp < pair.size[1]; at += parts * kTogether)
+    for (unsigned at = part * kTogether; at < pair.tiles[1]; at += parts * kTogether)
         count += with_tiles<C, Blocks>(all, pair, at, words);
     return count;
 }
@@ -166,7 +163,7 @@ __global__ void __launch_bounds__(kJoinThreads, 1024 / kJoinThreads)
         const unsigned number = any_of_warp(lane_number() ? 0 : atomicAdd(counts + kJoined, 1));
         if (number >= (groups << cuts) * parts) return;
         const Pair pair = pairs[number / parts];
-        if (pair.size[0] == 0 || pair.size[1] == 0 || spilled[1 + first + pair.group]) continue;
+        if (pair.tiles[0] == 0 || pair.tiles[1] == 0 || spilled[1 + first + pair.group]) continue;
         const Half found = warp_sum(
             join_part<C, kBlocks<C>>({ordered, masks, tops}, pair, number % parts, parts, words));
         if (lane_number() == 0 && found != 0)

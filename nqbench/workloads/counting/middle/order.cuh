@@ -1,9 +1,8 @@
 // Orders the two lists of a group so that neighbours share their most decisive diagonals.
 //
-// The bits of all words are permuted so that the most decisive come first, those that only one side
-// has are dropped, and the words are sorted by the position of their first bits in a Gray code:
-// neighbours differ in few bits, so that the AND of 32 of them has many. The lists of large boards are
-// dealt out to buckets by the first bits of their keys; shared memory has as many bins of a bucket as fit.
+// The bits of all words are permuted so that the most decisive come first, and the words are sorted by the
+// position of these in a Gray code: neighbours differ in few bits, so that the AND of 32 of them has many.
+// Lists of large boards are dealt out to buckets; shared memory has as many bins of a bucket as fit.
 #pragma once
 
 #include "cells.cuh"
@@ -12,30 +11,25 @@
 template <Middle C> constexpr unsigned kAhead = C.n < 20 || C.order_threads == 1024 ? 4 : 8;
 template <Middle C> constexpr unsigned kBinBits = C.n < 18 ? 8 : C.n < 24 ? 10 : 17 - C.bucket_bits;
 template <Middle C> constexpr unsigned kBins = 1u << kBinBits<C>;
-// A permuted word: its diagonals, of which both sides have at most 2 n - 2, those first that tiles do not
-// agree in, its place in the order, its weight.
+// A permuted word: its diagonals, those first that tiles do not agree in, its place in the order, its weight.
 template <Middle C> constexpr unsigned kKeyBits = C.bucket_bits + kBinBits<C>;
 template <Middle C> constexpr unsigned kKey = kWeight<C> - kKeyBits<C>;
-template <Middle C> constexpr Half kDiagonals = (Half(1) << kKey<C>)-1;
+template <Middle C> constexpr Half kCommon = (Half(1) << kKey<C>)-1;
 
 template <Middle C> struct Permutation {
-    static constexpr unsigned kNibbles = (2 * C.n + 3) / 4;
+    static constexpr unsigned kNibbles = (kDiagonals<C> + 3) / 4;
     Half table[kNibbles][16];
 
-    // The inverse of the Gray code is linear: a bit flips all below it.
-    __device__ static Half image(unsigned place, unsigned agreed, unsigned useful) {
-        if (place == kDropped) return 0;
-        const unsigned bit = place < agreed ? place + useful - agreed : place - agreed;
-        const unsigned below = place < kKeyBits<C> ? 1u << (kKeyBits<C> - place) : 1;
-        const Half key = C.order == Order::plain ? below / 2 : below - 1;
-        return Half(1) << bit | key << kKey<C>;
-    }
     __device__ void make(const unsigned* place, unsigned agreed, unsigned useful) {
         for (unsigned i = threadIdx.x; i < kNibbles * 16; i += C.order_threads) {
             Half to = 0;
-            for (unsigned j = 0; j < 4; ++j) {
-                const unsigned bit = i / 16 * 4 + j;
-                if ((i >> j & 1) && bit < 2 * C.n) to ^= image(place[bit], agreed, useful);
+            for (unsigned bit = i / 16 * 4, set = i % 16; set != 0; ++bit, set /= 2) {
+                if (set % 2 == 0 || bit >= kDiagonals<C> || place[bit] == kDropped) continue;
+                const unsigned own = place[bit], first = own < agreed ? useful : 0;
+                // The inverse of the Gray code is linear: a bit flips all below it.
+                const unsigned below = own < kKeyBits<C> ? 1u << (kKeyBits<C> - own) : 1;
+                const Half key = C.order == Order::plain ? below / 2 : below - 1;
+                to ^= Half(1) << (first + own - agreed) | key << kKey<C>;
             }
             (&table[0][0])[i] = to;
         }
@@ -52,13 +46,12 @@ template <Middle C> struct Permutation {
 // Whether the halves of a tile agree in the first diagonals, which masks then answer for, and blocks of
 // five diagonals that `join` looks up, at most.
 template <Middle C> constexpr bool kOrders = C.order != Order::none;
-template <Middle C> constexpr bool kShort = C.odd() && C.n > 14 && C.n < 20;  // are most lists
-template <Middle C>
-constexpr bool kAgree = kOrders<C> && C.masks == Masks::and_or && !kShort<C>;
+template <Middle C>  // most lists of odd boards of 15 to 19 queens are too short
+constexpr bool kAgree = kOrders<C> && C.masks == Masks::and_or && (!C.odd() || C.n / 5 != 3);
 template <Middle C>
 constexpr unsigned kBlocks = C.pairs == PairTest::words ? 1
                              : kAgree<C> && C.n > 18    ? 7
-                                                        : (2 * C.n + 2) / 5;
+                                                        : (kDiagonals<C> + 4) / 5;
 
 // An upper half as `join` looks it up: its blocks, times four, in bytes, above the weight, so that a
 // place is one instruction away.
@@ -70,16 +63,15 @@ template <Middle C> __device__ Half spread(Half half) {
     return bytes;
 }
 
-// The ordered lists of a group or cell, in tiles from the begin of `ordered`, and how many diagonals tiles
-// do not agree in.
+// The ordered lists of a group or cell, their tiles, and how many diagonals tiles do not agree in.
 struct Pair {
-    unsigned group, useful, tile[2], size[2];
+    unsigned group, useful, tile[2], tiles[2];
 };
 
 template <Middle C> struct Orderer {
     static constexpr unsigned kBuckets = 1u << C.bucket_bits;
     static constexpr unsigned kStep = kAhead<C> * C.order_threads;  // words under way in a block
-    static_assert(C.bucket_bits + kBinBits<C> <= kKeyBits<C> && kBins<C> % C.order_threads == 0);
+    static_assert(kKey<C> >= kDiagonals<C> && kBins<C> % C.order_threads == 0);
     Ranking<C, C.order_threads> ranking;
     Permutation<C> permute;
     Members<C> sides[2];
@@ -109,8 +101,7 @@ template <Middle C> struct Orderer {
         return word << (64 - kWeight<C> + first) >> (64 - bits);
     }
     static __device__ unsigned bin(Half word) { return part(word, C.bucket_bits, kBinBits<C>); }
-    // Writes the members of a side to `to`; returns how many there are. Without an order all are words
-    // that lack the first and the last diagonal, which one side never has.
+    // Writes the members of a side to `to`; returns how many there are.
     __device__ unsigned collect(const Members<C> side, Half* to) {
         const unsigned lane = lane_number();
         if (threadIdx.x == 0) filled = 0;
@@ -132,10 +123,7 @@ template <Middle C> struct Orderer {
             unsigned at = warp_take(&filled, found);
 #pragma unroll
             for (unsigned k = 0; k < kAhead<C>; ++k) {
-                const Half word = half[k] << (64 - kWeight<C>) >> (65 - kWeight<C>)
-                                  | half[k] >> kWeight<C> << kWeight<C>;
-                if (kept[k] >> lane & 1)
-                    to[at + __popc(before_own(kept[k]))] = kOrders<C> ? half[k] : word;
+                if (kept[k] >> lane & 1) to[at + __popc(before_own(kept[k]))] = half[k];
                 at += __popc(kept[k]);
             }
         }
@@ -178,14 +166,13 @@ template <Middle C> struct Orderer {
     // What fills a tile: an upper word without weight, or a lower one with it.
     static __device__ Half filler(bool lower) { return Half(lower) << kWeight<C>; }
     // Writes staged words in tiles, the last one filled, and what all words of each have in common.
-    __device__ void write(const Half* stage, unsigned size, bool lower, Half* to,
-                          Half* masks) const {
+    __device__ void write(const Half* stage, unsigned size, bool lower, Half* to, Half* masks) {
         const unsigned lane = lane_number();
         for (unsigned base = threadIdx.x - lane; base < size; base += C.order_threads) {
             const Half half = base + lane < size ? stage[base + lane] : filler(lower);
             to[base + lane] = lower ? half : spread<C>(half);
             const Half common = all_of_warp(half >> kWeight<C> != lower ? half : ~Half(0));
-            if (lane == 0) masks[base / kWarp] = common & kDiagonals<C>;
+            if (lane == 0) masks[base / kWarp] = common & kCommon<C>;
         }
     }
     // Writes the words of a bucket by bin; `carried` words, less than a tile, wait in the stage.
@@ -207,9 +194,7 @@ template <Middle C> struct Orderer {
             for (unsigned i = lane_number(); i < apart; i += kWarp) sum += bins[end + i];
             const unsigned missing = -sum_of_warp(sum) % kWarp;
             end += apart;
-            if (lane_number() != 0) continue;
-            bins[end - 1] += missing;
-            atomicAdd(&filled, missing);
+            if (lane_number() == 0) bins[end - 1] += missing, atomicAdd(&filled, missing);
         }
         if (apart > 0) __syncthreads();
         const unsigned all = apart > 0 ? filled : size;
@@ -221,8 +206,8 @@ template <Middle C> struct Orderer {
             const bool votes = all - written > staged;
             unsigned end = votes ? 0 : kBins<C>, step = size;
             for (unsigned i = threadIdx.x; votes && i < kBins<C>; i += C.order_threads)
-                end += __syncthreads_count((i + 1 < kBins<C> ? bins[i + 1] : all) <=
-                                           written + staged);
+                end +=
+                    __syncthreads_count((i + 1 < kBins<C> ? bins[i + 1] : all) <= written + staged);
             if (end <= from) end = from + 1, step = staged;
             for (unsigned begin = 0; begin < size; begin += step) {
                 each(words, begin, min(size, begin + step), [&](Half word, unsigned) {
@@ -285,7 +270,7 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
         __syncthreads();
         const unsigned number = own.number, group = number >> cuts, cell = number % (1u << cuts);
         if (number >= cells) return;
-        if (threadIdx.x == 0) pairs[number] = {group, 2 * C.n - 2, {0, 0}, {0, 0}};
+        if (threadIdx.x == 0) pairs[number] = {group, kDiagonals<C>, {0, 0}, {0, 0}};
         if (const unsigned side = threadIdx.x; side < 2) {
             const unsigned list = list_of[2 * (at + group) + side];
             const Half any = side ? flipped<C>(useful[list]) : useful[list];
@@ -294,7 +279,7 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
             if constexpr (C.odd()) own.sides[side].meet(queens[first + group] % 256);
         }
         __syncthreads();
-        Half both = own.sides[0].useful & own.sides[1].useful & ~own.sides[0].lacks;
+        Half both = (own.sides[0].useful & own.sides[1].useful & ~own.sides[0].lacks) >> 1;
         const bool there = cell >> min(cuts, __popcll(both)) == 0;
         bool found_room = max(own.sides[0].size, own.sides[1].size) <= room && bucket_room > 0;
         unsigned agreed = 0;
@@ -302,7 +287,7 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
             if (ranked > 0) {
                 if (threadIdx.x < 2) own.sides[threadIdx.x].cut(own.ranking.place, cuts, cell);
                 __syncthreads();
-                for (unsigned bit = 0; bit < 2 * C.n; ++bit)
+                for (unsigned bit = 0; bit < kDiagonals<C>; ++bit)
                     if (own.ranking.place[bit] < cuts) both &= ~(Half(1) << bit);
                 __syncthreads();
             }
@@ -345,7 +330,7 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
             }
             if (threadIdx.x != 0) continue;
             pairs[number].tile[side] = begin;
-            pairs[number].size[side] = (end - begin) * kWarp;
+            pairs[number].tiles[side] = end - begin;
         }
         if (threadIdx.x != 0 || found_room) continue;
         if (atomicExch(spilled + 1 + first + group, 1) == 0) atomicAdd(spilled, 1);

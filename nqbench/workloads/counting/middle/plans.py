@@ -36,10 +36,10 @@ _JOIN_THREADS, _JOIN_BLOCKS = 128, 8  # kJoinThreads, and blocks of a multiproce
 _PART: Final = 1536
 """Halves of the longest list of a cell to each of its parts that warps join."""
 _ARENA: Final = {"cuda": 1 << 30, "sim": 1 << 20}
-"""Halves of a batch as they are listed, by kind of device: 8 GB (48 GB where only so all blocks
-have many groups), and as much for those that are ordered."""
+"""Halves of a batch as they are listed, by kind of device: 8 GB (72 GB where only so all blocks
+have many groups), and about as much for those that are ordered."""
 _ORDER_BYTES: Final = 7_168
-"""Static shared memory of `order`, at most; at n = 24 it has 4,096 bins in place of 1,024."""
+"""Static shared memory of `order`, at most; at n = 24 it has 2,048 bins in place of 1,024."""
 _LONGEST: Final[Mapping[int, int]] = {
     8: 14, 9: 16, 10: 34, 11: 44, 12: 132, 13: 170, 14: 570, 15: 688, 16: 2956, 17: 3734, 18: 17506,
     19: 21030, 20: 114142, 21: 137830, 22: 787552, 23: 984604
@@ -62,8 +62,11 @@ class OrderShape(NamedTuple):
     staged: int
 
 
-def order_shape(n: int) -> OrderShape:
+def order_shape(levels: Mapping[str, Level]) -> OrderShape:
     """The fastest on an H200 of those that were tried."""
+    if levels["order"] == "none":
+        return OrderShape(128, 16, 0, _WARP)
+    n = number(levels, "n")
     shapes = {18: (512, 3, 0, 7168), 19: (256, 6, 0, 4096), 20: (512, 2, 3, 11264)}
     shapes |= {21: (512, 2, 2, 11264), 22: (512, 2, 5, 11264), 23: (512, 2, 4, 11264)}
     return OrderShape(*shapes.get(n, (128, 8, 0, 3072) if n < 18 else (1024, 1, 6, 24576)))
@@ -93,13 +96,13 @@ def resolve(given: Mapping[str, Level], device: DeviceFacts) -> Levels:
         said = f"n: {n} is outside {MIN_N} to {MAX_N}, the boards of system {MIDDLE}"
         raise InfeasibleError(f"{said}; use frontier.lookahead", "n")
     own = {**SYSTEMS[MIDDLE], "symmetry": "middle" if n % 2 else "quarter"}
+    own |= {"order": "none", "masks": "none"} if n in (15, 17) else {}  # their lists are short
     levels = applied(FACTORS, own, explicit, MIDDLE)
-    if levels["split"] == "auto":
-        # What a cut saves of `join`, more halves to order cost (docs/count.md).
+    if levels["split"] == "auto":  # elsewhere more halves to order cost what `join` is shorter
         levels["split"] = 2 if n == 24 else 0
     agree = levels["masks"] == "and_or" and levels["order"] != "none"
     if n > 21 and levels["pair_test"] == "shuffle" and not agree:
-        said = f"pair_test: shuffle at n: {n} has room for tiles whose halves agree alone"
+        said = f"pair_test: shuffle at n: {n} has room for tiles that agree alone"
         raise InfeasibleError(f"{said}; use order: gray and masks: and_or", "masks")
     symmetry = levels["symmetry"]
     if symmetry not in groups_of.SYMMETRIES:
@@ -120,24 +123,24 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
         count = len(groups_of.groups(n, symmetry))
     # Beyond 18 a list may be longer than those that were found.
     room = -(-longest(n) * (100 if n < 19 else 105) // (100 * _WARP)) * _WARP
-    shape = order_shape(n)
+    shape = order_shape(levels)
     static = _ORDER_BYTES + (4 << 10 if n > 23 else 0)
     staged = min(shape.staged, (device.shared_per_block_optin - static) // _WORD - 2 * _WARP)
     if staged < _WARP or device.shared_per_block < 48 * 1024:  # which `list` takes from n = 21 on
         raise InfeasibleError(f"{device.name} has too little shared memory for system {MIDDLE}")
-    arena = _ARENA["cuda" if device.kind == "cuda" else "sim"] * (9 if n in (22, 24) else 1)
     cuts = number(levels, "split")
     # What is left beside the quarters and their table.
     memory = max(0, (device.memory_bytes or 1 << 62) - 3 * _WORD * sum(_boards(n)) - (_WORD << n))
-    each_half = 96 + 76 * cuts if n % 2 else int(_WORD / 0.7 * (1 + 1.2 * _ordered(n, cuts)))
-    arena = min(arena, memory // each_half)
+    bytes_of_half = 96 + 76 * cuts if n % 2 else int(_WORD / 0.7 * (1 + 1.2 * _ordered(n, cuts)))
+    most = _ARENA["cuda" if device.kind == "cuda" else "sim"] * (9 if n in (22, 24) else 1)
+    arena = min(most, memory // bytes_of_half)
     each = 0.4 if n % 2 else 2  # lists, which groups of an odd board share
     batch = max(1, min(count, int(arena / (each * room))))
     # A queen of the middle row leaves a quarter of a list.
     parts = max(1, room // (4 if n % 2 else 1) // _PART)
     # Lists that a block has room for: one that is collected and, in buckets, three more: of 8 the
     # fullest has about a quarter of a long list.
-    rooms = (n % 2 or cuts > 0 or shape.bucket_bits == 0) + 3 * (shape.bucket_bits > 0)
+    rooms = (n % 2 + cuts > 0 or shape.bucket_bits == 0) + 3 * (shape.bucket_bits > 0)
     working = min(shape.blocks * device.multiprocessors, batch << cuts)
     working = max(1, min(working, memory // (5 * _WORD * rooms * room)))
     return {
@@ -165,7 +168,7 @@ def make_plan(
     # A queen of the middle row leaves a quarter of a list; a cut puts about a third of the halves
     # into two cells. Each list begins at a multiple of 32 tiles where it is ordered.
     halves = (3 * full // 2 + 1 if n % 2 else 2 * full) * room
-    cuts, shape = number(levels, "split"), order_shape(n)
+    cuts, shape = number(levels, "split"), order_shape(levels)
     tiles = int(halves * max(_ordered(n, cuts), (1 + cuts) / full)) // _WARP
     # A tile is filled at the end of each bucket, and of words that agree (`agree` in order.cuh).
     few = (2 if n < 14 else 10 if n < 20 else 8) + n % 2 * 2
@@ -235,7 +238,7 @@ def _kernels(
     n, cuts = number(levels, "n"), np.uint32(numbers["cuts"])
     words = {name: RESERVED_WORDS.get(str(levels[name]), levels[name]) for name in _CONFIG}
     named = [f"{name.title().replace('_', '')}::{word}" for name, word in words.items()]
-    shape = order_shape(n)
+    shape = order_shape(levels)
     config = ", ".join(map(str, (n, *named, *shape[:3])))  # 18, Listing::quarters, ..
     names = ("first", "groups", "at", "room", "count")
     first, groups, at, room, count = (Variable(name, "uint32") for name in names)

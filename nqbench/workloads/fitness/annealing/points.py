@@ -132,8 +132,7 @@ def winner(outputs: Outputs) -> int:
         named = int(outputs["best"][0]) & 0xFFFFFFFF
         if named < outputs["conflicts"].size:  # not where nothing was found
             return named
-    order = np.lexsort((outputs["steps"], outputs["conflicts"]))
-    return int(order[0])
+    return int(np.lexsort((outputs["steps"], outputs["conflicts"]))[0])
 
 
 def findings(outputs: Outputs) -> dict[str, int | float | str]:

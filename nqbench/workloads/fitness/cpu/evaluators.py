@@ -92,8 +92,7 @@ def histogram_conflicts(board: NDArray[Any]) -> np.int64:
     """Conflicts of one board, shape ``(n,)``; its counters are allocated and cleared here."""
     n = board.shape[0]
     rising = np.zeros(2 * n, np.int32)
-    falling = np.zeros(2 * n, np.int32)
-    return _count(board, rising, falling)
+    return _count(board, rising, np.zeros(2 * n, np.int32))
 
 
 @compiled
