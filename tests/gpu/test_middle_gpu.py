@@ -24,7 +24,7 @@ COUNTING, SYSTEM = get("counting"), "middle"
 LEVELS = [
     "16 listing walk",
     *(f"16 order {order}" for order in ("none", "plain", "gray")),
-    *(f"15 masks {masks} pair_test words" for masks in ("none", "and", "and_or")),
+    *(f"15 order gray masks {masks} pair_test words" for masks in ("none", "and", "and_or")),
     *(f"17 symmetry {symmetry}" for symmetry in ("mirror", "quarter", "middle")),
 ]
 TESTED: dict[str, Level] = {"listing": "walk", "pair_test": "words", "masks": "none", "split": 0}
