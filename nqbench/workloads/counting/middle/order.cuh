@@ -296,7 +296,7 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
             const unsigned useful = __popcll(both);
             agreed = own.agree(useful, own.sides[0].size + own.sides[1].size >> cuts);
             own.permute.make(own.ranking.place, agreed, useful);
-            if (threadIdx.x == 0) pairs[number].useful = useful - agreed;
+            if (kOrders<C> && threadIdx.x == 0) pairs[number].useful = useful - agreed;
         }
 #pragma unroll 1
         for (unsigned side = 0; side < 2 && found_room && there; ++side) {

@@ -131,7 +131,7 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
     cuts = number(levels, "split")
     # What is left beside the quarters and their table.
     memory = max(0, (device.memory_bytes or 1 << 62) - 3 * _WORD * sum(_boards(n)) - (_WORD << n))
-    bytes_of_half = 96 + 76 * cuts if n % 2 else int(_WORD / 0.7 * (1 + 1.2 * _ordered(n, cuts)))
+    bytes_of_half = 96 + 76 * cuts if n % 2 else int(_WORD / 0.65 * (1 + 1.2 * _ordered(n, cuts)))
     most = _ARENA["cuda" if device.kind == "cuda" else "sim"] * (9 if n in (22, 24) else 1)
     arena = min(most, memory // bytes_of_half)
     each = 0.4 if n % 2 else 2  # lists, which groups of an odd board share

@@ -54,7 +54,7 @@ def test_counts_of_all_levels_are_right(device: Device, n: int, levels: dict[str
     _counted(device, n, levels)
 
 
-CUT = [_case(9, split=2), _case(6, split=4)]
+CUT = [_case(9, split=2), _case(6, split=4), _case(8, split=1, order="none")]
 MORE_CUT = [
     *(_case(10, split=split) for split in (1, 3, 4)),
     _case(12, split=2),
