@@ -155,8 +155,7 @@ def _match(
     groups: dict[tuple[str, ...], tuple[list[PointResult], list[PointResult]]] = {}
     for i, points in enumerate(sides):
         for point in points:
-            levels = tuple(_text(point, f) for f in factors)
-            groups.setdefault(levels, ([], []))[i].append(point)
+            groups.setdefault(tuple(_text(point, f) for f in factors), ([], []))[i].append(point)
     pairs: list[Matched] = []
     missing: list[Missing] = []
     for both in groups.values():

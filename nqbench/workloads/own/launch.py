@@ -205,9 +205,7 @@ class OwnLaunch:
         if "shape" in given:
             parts = enumerate(given["shape"])
             return tuple(self.whole((*keys, "shape", i), part) for i, part in parts)
-        if "length" not in given:
-            return None
-        return (self.whole((*keys, "length"), given["length"]),)
+        return (self.whole((*keys, "length"), given["length"]),) if "length" in given else None
 
     def contents(
         self, kept: arrays.Kept, known: Mapping[str, Any], *, again: bool = False

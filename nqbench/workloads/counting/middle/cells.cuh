@@ -3,8 +3,8 @@
 
 #include "halves.cuh"
 
-// Diagonals of a word: those of a half but for the first and the last one, which one side never has. From
-// which bit on stands its weight, at most 1, of odd boards 2.
+// Diagonals of a word: those of a half but for the first and the last one, which upper halves never have.
+// From which bit on stands its weight, at most 1, of odd boards 2.
 template <Middle C> constexpr unsigned kDiagonals = 2 * C.n - 2;
 template <Middle C> constexpr unsigned kWeight = C.odd() ? 62 : 63;
 constexpr unsigned kDropped = 64;

@@ -9,6 +9,7 @@
 
 // Halves of a thread that are under way.
 template <Middle C> constexpr unsigned kAhead = C.n < 20 || C.order_threads == 1024 ? 4 : 8;
+template <Middle C> constexpr bool kOrders = C.order != Order::none;
 template <Middle C> constexpr unsigned kBinBits = C.n < 18 ? 8 : C.n < 24 ? 10 : 17 - C.bucket_bits;
 template <Middle C> constexpr unsigned kBins = 1u << kBinBits<C>;
 // A permuted word: its diagonals, those first that tiles do not agree in, its place in the order, its weight.
@@ -43,11 +44,10 @@ template <Middle C> struct Permutation {
     }
 };
 
-// Whether the halves of a tile agree in the first diagonals, which masks then answer for, and blocks of
-// five diagonals that `join` looks up, at most.
-template <Middle C> constexpr bool kOrders = C.order != Order::none;
-template <Middle C>  // most lists of odd boards of 15 to 19 queens are too short
+// Whether the halves of a tile agree in the first diagonals; most lists of odd boards are short up to 19.
+template <Middle C>
 constexpr bool kAgree = kOrders<C> && C.masks == Masks::and_or && (!C.odd() || C.n / 5 != 3);
+// How many blocks of five diagonals `join` looks up, at most.
 template <Middle C>
 constexpr unsigned kBlocks = C.pairs == PairTest::words ? 1
                              : kAgree<C> && C.n > 18    ? 7
@@ -165,7 +165,7 @@ template <Middle C> struct Orderer {
     }
     // What fills a tile: an upper word without weight, or a lower one with it.
     static __device__ Half filler(bool lower) { return Half(lower) << kWeight<C>; }
-    // Writes staged words in tiles, the last one filled, and what all words of each have in common.
+    // Writes words in tiles, the last one filled, and what all words of each have in common.
     __device__ void write(const Half* stage, unsigned size, bool lower, Half* to, Half* masks) {
         const unsigned lane = lane_number();
         for (unsigned base = threadIdx.x - lane; base < size; base += C.order_threads) {

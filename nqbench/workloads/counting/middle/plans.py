@@ -38,6 +38,7 @@ _PART: Final = 1536
 _ARENA: Final = {"cuda": 1 << 30, "sim": 1 << 20}
 """Halves of a batch as they are listed, by kind of device: 8 GB (72 GB where only so all blocks
 have many groups), and about as much for those that are ordered."""
+_TILE_BYTES: Final = _WARP * _WORD + _WORD + 1  # with its masks
 _ORDER_BYTES: Final = 7_168
 """Static shared memory of `order`, at most; at n = 24 it has 2,048 bins in place of 1,024."""
 _LONGEST: Final[Mapping[int, int]] = {
@@ -65,7 +66,7 @@ class OrderShape(NamedTuple):
 def order_shape(levels: Mapping[str, Level]) -> OrderShape:
     """The fastest on an H200 of those that were tried."""
     if levels["order"] == "none":
-        return OrderShape(128, 16, 0, _WARP)
+        return OrderShape(128, 16, 6, _WARP)
     n = number(levels, "n")
     shapes = {18: (512, 3, 0, 7168), 19: (256, 6, 0, 4096), 20: (512, 2, 3, 11264)}
     shapes |= {21: (512, 2, 2, 11264), 22: (512, 2, 5, 11264), 23: (512, 2, 4, 11264)}
@@ -77,10 +78,21 @@ def longest(n: int) -> int:
     return _LONGEST.get(n) or (14 if n < 8 else int(longest(n - 2) * (n / 2 - 4)))
 
 
-def _ordered(n: int, cuts: int) -> float:
-    """Halves to order for each that lists have room for: a cut puts about a third of them into two
-    cells, and of many lists of a large even board the mean has a third of that room."""
-    return 1 + cuts if n % 2 or n < 22 else 0.6 + 0.15 * cuts
+def _tiles(levels: Mapping[str, Level], room: int) -> tuple[int, int]:
+    """For each group of many, and for one whose lists are as long as their room. A cut puts about a
+    third of a list into two cells; long lists have a third of their room in the mean; tiles that
+    agree are filled where a diagonal changes (``agree`` in ``order.cuh``)."""
+    n, cuts = number(levels, "n"), number(levels, "split")
+    few = (2 if n < 14 else 10 if n < 20 else 8) + n % 2 * 2
+    ends = max(1 << max(order_shape(levels).bucket_bits, 2 * n - 37), 2 * room >> cuts + few)
+    alone = 2 * room * (1 + cuts) // _WARP + ((2 * _WARP + ends * _agree(levels)) << cuts + 1)
+    share = 0.75 if n % 2 else 1 if n < 22 else (0.6 + 0.15 * cuts) / (1 + cuts)
+    return int(alone * share), alone
+
+
+def _agree(levels: Mapping[str, Level]) -> bool:
+    n = number(levels, "n")
+    return levels["order"] != "none" and levels["masks"] == "and_or" and (n % 2 == 0 or n // 5 != 3)
 
 
 def resolve(given: Mapping[str, Level], device: DeviceFacts) -> Levels:
@@ -100,10 +112,9 @@ def resolve(given: Mapping[str, Level], device: DeviceFacts) -> Levels:
     levels = applied(FACTORS, own, explicit, MIDDLE)
     if levels["split"] == "auto":  # elsewhere more halves to order cost what `join` is shorter
         levels["split"] = 2 if n == 24 else 0
-    agree = levels["masks"] == "and_or" and levels["order"] != "none"
-    if n > 21 and levels["pair_test"] == "shuffle" and not agree:
-        said = f"pair_test: shuffle at n: {n} has room for tiles that agree alone"
-        raise InfeasibleError(f"{said}; use order: gray and masks: and_or", "masks")
+    if n > 21 and levels["pair_test"] == "shuffle" and not _agree(levels):
+        said = f"pair_test: shuffle at n: {n} fits only with an order and masks: and_or"
+        raise InfeasibleError(f"{said}; use these, or pair_test: words", "pair_test")
     symmetry = levels["symmetry"]
     if symmetry not in groups_of.SYMMETRIES:
         said = f"symmetry: {symmetry} is not one of system {MIDDLE}"
@@ -128,14 +139,13 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
     staged = min(shape.staged, (device.shared_per_block_optin - static) // _WORD - 2 * _WARP)
     if staged < _WARP or device.shared_per_block < 48 * 1024:  # which `list` takes from n = 21 on
         raise InfeasibleError(f"{device.name} has too little shared memory for system {MIDDLE}")
-    cuts = number(levels, "split")
-    # What is left beside the quarters and their table.
+    cuts, (each, alone) = number(levels, "split"), _tiles(levels, room)
+    # What is left beside the quarters and their table. The number of lists is rounded up.
     memory = max(0, (device.memory_bytes or 1 << 62) - 3 * _WORD * sum(_boards(n)) - (_WORD << n))
-    bytes_of_half = 96 + 76 * cuts if n % 2 else int(_WORD / 0.65 * (1 + 1.2 * _ordered(n, cuts)))
-    most = _ARENA["cuda" if device.kind == "cuda" else "sim"] * (9 if n in (22, 24) else 1)
-    arena = min(most, memory // bytes_of_half)
-    each = 0.4 if n % 2 else 2  # lists, which groups of an odd board share
-    batch = max(1, min(count, int(arena / (each * room))))
+    fitting = (0.7 * memory - _TILE_BYTES * alone) / (2.2 * _WORD * room + _TILE_BYTES * each)
+    arena = _ARENA["cuda" if device.kind == "cuda" else "sim"] * (9 if n in (22, 24) else 1)
+    # Groups of an odd board share lists.
+    batch = max(1, min(count, int(min(arena / (room * (0.4 if n % 2 else 2)), fitting))))
     # A queen of the middle row leaves a quarter of a list.
     parts = max(1, room // (4 if n % 2 else 1) // _PART)
     # Lists that a block has room for: one that is collected and, in buckets, three more: of 8 the
@@ -165,15 +175,8 @@ def make_plan(
     most = max(len(sets) for sets, _ in sides) if n % 2 else 2 * full
     step = max(1, full // 8)  # so that it is the same for most launches of a count
     most = -(-most // step) * step
-    # A queen of the middle row leaves a quarter of a list; a cut puts about a third of the halves
-    # into two cells. Each list begins at a multiple of 32 tiles where it is ordered.
-    halves = (3 * full // 2 + 1 if n % 2 else 2 * full) * room
-    cuts, shape = number(levels, "split"), order_shape(levels)
-    tiles = int(halves * max(_ordered(n, cuts), (1 + cuts) / full)) // _WARP
-    # A tile is filled at the end of each bucket, and of words that agree (`agree` in order.cuh).
-    few = (2 if n < 14 else 10 if n < 20 else 8) + n % 2 * 2
-    ends = max(1 << max(shape.bucket_bits, 2 * n - 37), 2 * room >> cuts + few)
-    tiles += 2 * (full << cuts) * (2 * _WARP + int(ends * min(1, _ordered(n, 0))))
+    each, alone = _tiles(levels, room)
+    tiles, cuts = full * each + alone, number(levels, "split")
     numbers |= {"batch": full, "lists": most, "tiles": tiles, "cuts": cuts}
     return MultiLaunchPlan(
         _kernels(levels, numbers, device.multiprocessors),
