@@ -22,9 +22,7 @@ def allowed(n: int, distance: int, row: int) -> int:
     if row == n - 1:
         corner = (1 << (distance + 1)) - 1
         return board & (corner | corner << (n - 1 - distance))
-    if distance < row < n - 1 - distance:
-        return board & ~(1 | 1 << (n - 1))
-    return board
+    return board & ~(1 | 1 << (n - 1)) if distance < row < n - 1 - distance else board
 
 
 def rows_needed(n: int, distance: int, depth: int) -> int:

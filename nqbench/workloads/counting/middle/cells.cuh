@@ -7,7 +7,6 @@
 // From which bit on stands its weight, at most 1, of odd boards 2.
 template <Middle C> constexpr unsigned kDiagonals = 2 * C.n - 2;
 template <Middle C> constexpr unsigned kWeight = C.odd() ? 62 : 63;
-constexpr unsigned kDropped = 64;
 
 // A listed half as the lower one of the board: flipped, as the row below the upper one meets it.
 template <Middle C> __device__ Half flipped(Half half) {

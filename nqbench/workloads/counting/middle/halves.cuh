@@ -37,9 +37,9 @@ using Bits = uint2;     // the number of each bit of `rising` and of `falling`, 
 using Columns = uint2;  // which of 32 quarters have a bit of `rising`, and one of `falling`
 using Span = uint2;     // the first quarter of a set of columns, and the one after the last
 
-constexpr unsigned kRow = 58, kAnyRow = 15;      // of a half
-constexpr unsigned kCrossed = 29, kNowhere = 7;  // of a quarter
-constexpr unsigned kQuarterThreads = 128, kBits = 5;
+constexpr unsigned kRow = 58, kAnyRow = 15;                          // of a half
+constexpr unsigned kCrossed = 29, kNowhere = 7;                      // of a quarter
+constexpr unsigned kQuarterThreads = 128, kBits = 5, kDropped = 64;  // place of no diagonal
 enum Count { kTaken, kOrdered, kJoined, kCounts };
 
 // The numbers of the bits of a set, one for each queen of a quarter.
@@ -208,12 +208,15 @@ template <Middle C> struct Lister {
 // `room` halves has only so many written, and its true size.
 template <Middle C>
 __global__ void __launch_bounds__(C.list_threads(), 2048 / C.list_threads())
-    list(const unsigned* __restrict__ sets, const unsigned* __restrict__ picks, unsigned pick_count,
+    list(const unsigned* __restrict__ sets, const unsigned* __restrict__ picks,
          const Span* __restrict__ spans, const Quarter* __restrict__ boards,
          const Bits* __restrict__ bits, const Columns* __restrict__ columns, unsigned first,
          unsigned count, unsigned room, Half* halves, unsigned* sizes, Half* useful,
          unsigned* counts) {
-    constexpr unsigned kThreads = C.list_threads();
+    // Warps take as many picks of columns for the quarter above at a time that all have as many.
+    constexpr unsigned kThreads = C.list_threads(), kWarps = kThreads / kWarp;
+    constexpr unsigned kPicks = orders(C.half()) / orders(C.outer()) / orders(C.inner());
+    constexpr unsigned kEach = (kPicks - 1) / ((kPicks + kThreads - 1) / kThreads * kWarps) + 1;
     __shared__ unsigned column[C.half()];  // those of the set, one bit each
     __shared__ unsigned short stage[kThreads / kWarp][Lister<C>::kStaged];
     __shared__ unsigned found;
@@ -229,21 +232,19 @@ __global__ void __launch_bounds__(C.list_threads(), 2048 / C.list_threads())
     halves += size_t(number) * room;
     unsigned short* const pairs = stage[threadIdx.x / kWarp];
     Lister<C> lister{boards, bits, columns, halves, room, &found, pairs};
-    if constexpr (C.listing == Listing::walk) {
+    if constexpr (C.listing == Listing::walk)
         for (unsigned i = threadIdx.x; i < C.half() * C.half(); i += kThreads)
             lister.walk({column[i % C.half()], column[i / C.half()]}, set);
-        pick_count = 0;
-    }
-    for (unsigned base = threadIdx.x - lane; base < pick_count; base += kThreads) {
-        // Every lane picks other columns for the quarter above.
-        const bool there = base + lane < pick_count;
+    const unsigned end = C.listing == Listing::quarters ? kPicks : 0;
+    for (unsigned base = threadIdx.x / kWarp * kEach; base < end; base += kWarps * kEach) {
+        const bool there = lane < kEach && base + lane < kPicks;
         const unsigned pick = there ? __ldg(picks + base + lane) : 0;
         unsigned picked = 0;
 #pragma unroll
         for (unsigned i = 0; i < C.half(); ++i) picked |= pick >> i & 1 ? column[i] : 0;
         const Span above = there ? __ldg(spans + picked) : Span{0, 0};
         const Span below = there ? __ldg(spans + (set ^ picked)) : Span{0, 0};
-        for (unsigned k = 0; k < min(kWarp, pick_count - base); ++k)
+        for (unsigned k = 0; k < min(kEach, kPicks - base); ++k)
             lister.combine(
                 {__shfl_sync(kAllLanes, above.x, k), __shfl_sync(kAllLanes, above.y, k)},
                 {__shfl_sync(kAllLanes, below.x, k), __shfl_sync(kAllLanes, below.y, k)});

@@ -146,8 +146,10 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
     arena = _ARENA["cuda" if device.kind == "cuda" else "sim"] * (9 if n in (22, 24) else 1)
     # Groups of an odd board share lists.
     batch = max(1, min(count, int(min(arena / (room * (0.4 if n % 2 else 2)), fitting))))
-    # A queen of the middle row leaves a quarter of a list.
-    parts = max(1, room // (4 if n % 2 else 1) // _PART)
+    # Of few groups each warp joins eight parts, of six tiles at least.
+    few = 8 * _JOIN_BLOCKS * _JOIN_THREADS // _WARP * device.multiprocessors // count
+    long = room // (4 if n % 2 else 1)  # a queen of the middle row leaves a quarter of a list
+    parts = max(1, long // _PART, min(long // (6 * _WARP), few))
     # Lists that a block has room for: one that is collected and, in buckets, three more: of 8 the
     # fullest has about a quarter of a long list.
     rooms = (n % 2 + cuts > 0 or shape.bucket_bits == 0) + 3 * (shape.bucket_bits > 0)
@@ -266,8 +268,8 @@ def _kernels(
         ),
         "list": kernel(
             *("list", int(numbers["lists"]), 128 if n < 21 else 512),  # Middle::list_threads
-            *("sets", "picks", np.uint32(comb(n // 2, _quarters(n)[0])), "spans", "boards", "bits"),
-            *("columns", first, count, room, "halves", "sizes", "useful", "counts"),
+            *("sets", "picks", "spans", "boards", "bits", "columns", first, count, room, "halves"),
+            *("sizes", "useful", "counts"),
         ),
         "order": kernel(
             *("order", shape.blocks * multiprocessors, shape.threads, first, groups, at, room),
