@@ -175,9 +175,7 @@ class Budget:
 
     def not_compiled(self) -> str:
         """Why a kernel that was not compiled in time is skipped."""
-        return (
-            f"half of {self._named} went into compiling; run again, kernels are kept, or raise it"
-        )
+        return f"half of {self._named} went into compiling; run again to resume, or raise it"
 
     def used_up(self, when: str = "before this point") -> str:
         """Why a measurement is not started, or not finished at the end."""

@@ -486,7 +486,8 @@ def _sectors(module: ir.Module) -> None:
     near = f.compare("ult", f.reduce("umax", distance), const(I32, 64))
     with f.when(near, likely=True):
         bits = f.op("shl", const(V64, 1), f.resize(distance, 64))
-        f.leave(f.resize(f.popcount(f.reduce("or", f.select(active, bits, const(V64, 0)))), 32))
+        used = f.reduce("or", f.select(active, bits, const(V64, 0)))
+        f.leave(f.resize(f.popcount(used), 32))
     f.ret(f.call(I32, "sim_spread", sectors, lanes))
 
 

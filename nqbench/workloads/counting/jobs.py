@@ -78,8 +78,8 @@ def words_per_job(encoding: Encoding, depth: int) -> int:
     return {"rows": depth, "base_n": 1, "masks": 3, "packed": 4}[encoding]
 
 
-def _first_row(n: int, symmetry: Symmetry) -> int:
-    return (1 << (n if symmetry == "none" else (n + 1) // 2)) - 1
+def _first_columns(n: int, symmetry: Symmetry) -> int:
+    return n if symmetry == "none" else (n + 1) // 2
 
 
 def count_jobs(
@@ -121,8 +121,8 @@ def _count(
     from nqbench.workloads.counting.search import prefixes  # numba: slow to import
 
     restrict = symmetry == "mirror" and odd_rule == "restrict_second"
-    nowhere = np.empty(0, np.int32)
-    return int(prefixes(n, depth, _first_row(n, symmetry), restrict, 0, limit, nowhere))
+    first = (1 << _first_columns(n, symmetry)) - 1
+    return int(prefixes(n, depth, first, restrict, 0, limit, np.empty(0, np.int32)))
 
 
 def make_jobs(
@@ -169,7 +169,7 @@ def words_of_jobs(
     def below(first_queen: int, out: NDArray[Any]) -> int:
         return width * int(prefixes(n, depth, first_queen, restrict, code, 2**62, out))
 
-    first_queens = [1 << c for c in range(_first_row(n, symmetry).bit_length())]
+    first_queens = [1 << c for c in range(_first_columns(n, symmetry))]
     return in_order(first_queens, below, np.uint32 if encoding == "masks" else np.int32)
 
 

@@ -81,8 +81,7 @@ class OwnKernel(Workload):
         if device.kind == "cpu":
             raise WrongDeviceError("a kernel needs a GPU or the simulator; use cuda:0 or sim")
         explicit = given_levels(self.name, self.factors, self.systems, given, system)
-        own = self.systems[system] if system else {}
-        levels = {**self.defaults, **own, **explicit}
+        levels = super().resolve(explicit, system, device).factors
         for name in self.factors:
             if name not in levels:
                 raise StudyError(

@@ -22,6 +22,8 @@ struct Middle {
     Symmetry symmetry;
     // Of `order`: threads of a block, blocks of a multiprocessor, and bits of a key that tell the bucket.
     unsigned order_threads, order_blocks, bucket_bits;
+    unsigned
+        few;  // each value of the diagonals that a tile agrees in has 2^few halves; 32: none agrees
     __host__ __device__ constexpr unsigned half() const { return n / 2; }
     __host__ __device__ constexpr bool odd() const { return n % 2 == 1; }
     // Rows of the quarter at the border, and of the one at the middle, whose lists are longer.
@@ -213,12 +215,12 @@ __global__ void __launch_bounds__(C.list_threads(), 2048 / C.list_threads())
          const Bits* __restrict__ bits, const Columns* __restrict__ columns, unsigned first,
          unsigned count, unsigned room, Half* halves, unsigned* sizes, Half* useful,
          unsigned* counts) {
-    // Warps take as many picks of columns for the quarter above at a time that all have as many.
+    // At a time a warp takes so many picks of columns for the quarter above that all have as many.
     constexpr unsigned kThreads = C.list_threads(), kWarps = kThreads / kWarp;
     constexpr unsigned kPicks = orders(C.half()) / orders(C.outer()) / orders(C.inner());
     constexpr unsigned kEach = (kPicks - 1) / ((kPicks + kThreads - 1) / kThreads * kWarps) + 1;
     __shared__ unsigned column[C.half()];  // those of the set, one bit each
-    __shared__ unsigned short stage[kThreads / kWarp][Lister<C>::kStaged];
+    __shared__ unsigned short stage[kWarps][Lister<C>::kStaged];
     __shared__ unsigned found;
     __shared__ Half seen;
     const unsigned number = blockIdx.x, lane = lane_number();

@@ -60,7 +60,7 @@ struct Ordered {
 template <Middle C, unsigned Blocks>
 __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first, unsigned* words) {
     const Half* const lower = all.words + size_t(pair.tile[1]) * kWarp;
-    constexpr Half kLower = Half(1) << 63, kUpper = kLower / 2;  // of masks: there is a tile
+    constexpr Half kLower = Half(1) << 63, kUpper = kLower / 2;  // tiles that exist
     constexpr bool kLooksUp = C.pairs == PairTest::shuffle;
     const unsigned lane = lane_number();
     Tables<Blocks> tables{words, threadIdx.x / kWarp * kTogether * kBlocks<C> * kWarp * 4};

@@ -44,9 +44,7 @@ template <Middle C> struct Permutation {
     }
 };
 
-// Whether the halves of a tile agree in the first diagonals; most lists of odd boards are short up to 19.
-template <Middle C>
-constexpr bool kAgree = kOrders<C> && C.masks == Masks::and_or && (!C.odd() || C.n / 5 != 3);
+template <Middle C> constexpr bool kAgree = C.few < 32;  // halves of a tile, in the first diagonals
 // How many blocks of five diagonals `join` looks up, at most.
 template <Middle C>
 constexpr unsigned kBlocks = C.pairs == PairTest::words ? 1
@@ -157,8 +155,7 @@ template <Middle C> struct Orderer {
     // How many diagonals tiles agree in: as many as save blocks and leave most tiles full.
     static __device__ unsigned agree(unsigned useful, unsigned halves) {
         if constexpr (!kAgree<C>) return 0;
-        constexpr unsigned kFew = (C.n < 14 ? 2 : C.n < 20 ? 10 : 8) + 2 * C.odd();
-        const unsigned most = min(31 - __clz(halves >> kFew | 1), kKeyBits<C>);
+        const unsigned most = min(31 - __clz(halves >> C.few % 32 | 1), kKeyBits<C>);
         const unsigned least = useful - min(useful, 5 * kBlocks<C>);
         const unsigned first = C.pairs == PairTest::words ? most : max(least, most);
         return useful - min(useful, (useful - min(useful, first) + 4) / 5 * 5);

@@ -78,21 +78,23 @@ def longest(n: int) -> int:
     return _LONGEST.get(n) or (14 if n < 8 else int(longest(n - 2) * (n / 2 - 4)))
 
 
+def _few(levels: Mapping[str, Level]) -> int:
+    """``Middle::few`` (``halves.cuh``): lists of odd boards of 15 to 19 queens are too short."""
+    n = number(levels, "n")
+    short = n % 2 and n // 5 == 3
+    agree = levels["order"] != "none" and levels["masks"] == "and_or" and not short
+    return (2 if n < 14 else 10 if n < 20 else 8) + n % 2 * 2 if agree else 32
+
+
 def _tiles(levels: Mapping[str, Level], room: int) -> tuple[int, int]:
     """For each group of many, and for one whose lists are as long as their room. A cut puts about a
     third of a list into two cells; long lists have a third of their room in the mean; tiles that
     agree are filled where a diagonal changes (``agree`` in ``order.cuh``)."""
-    n, cuts = number(levels, "n"), number(levels, "split")
-    few = (2 if n < 14 else 10 if n < 20 else 8) + n % 2 * 2
+    n, cuts, few = number(levels, "n"), number(levels, "split"), _few(levels)
     ends = max(1 << max(order_shape(levels).bucket_bits, 2 * n - 37), 2 * room >> cuts + few)
-    alone = 2 * room * (1 + cuts) // _WARP + ((2 * _WARP + ends * _agree(levels)) << cuts + 1)
+    alone = 2 * room * (1 + cuts) // _WARP + ((2 * _WARP + ends * (few < 32)) << cuts + 1)
     share = 0.75 if n % 2 else 1 if n < 22 else (0.6 + 0.15 * cuts) / (1 + cuts)
     return int(alone * share), alone
-
-
-def _agree(levels: Mapping[str, Level]) -> bool:
-    n = number(levels, "n")
-    return levels["order"] != "none" and levels["masks"] == "and_or" and (n % 2 == 0 or n // 5 != 3)
 
 
 def resolve(given: Mapping[str, Level], device: DeviceFacts) -> Levels:
@@ -112,7 +114,7 @@ def resolve(given: Mapping[str, Level], device: DeviceFacts) -> Levels:
     levels = applied(FACTORS, own, explicit, MIDDLE)
     if levels["split"] == "auto":  # elsewhere more halves to order cost what `join` is shorter
         levels["split"] = 2 if n == 24 else 0
-    if n > 21 and levels["pair_test"] == "shuffle" and not _agree(levels):
+    if n > 21 and levels["pair_test"] == "shuffle" and _few(levels) == 32:
         said = f"pair_test: shuffle at n: {n} fits only with an order and masks: and_or"
         raise InfeasibleError(f"{said}; use these, or pair_test: words", "pair_test")
     symmetry = levels["symmetry"]
@@ -244,7 +246,7 @@ def _kernels(
     words = {name: RESERVED_WORDS.get(str(levels[name]), levels[name]) for name in _CONFIG}
     named = [f"{name.title().replace('_', '')}::{word}" for name, word in words.items()]
     shape = order_shape(levels)
-    config = ", ".join(map(str, (n, *named, *shape[:3])))  # 18, Listing::quarters, ..
+    config = ", ".join(map(str, (n, *named, *shape[:3], _few(levels))))  # 18, Listing::quarters, ..
     names = ("first", "groups", "at", "room", "count")
     first, groups, at, room, count = (Variable(name, "uint32") for name in names)
     sets = [comb(n, rows) for rows in _quarters(n)]
