@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 COUNTING, SYSTEM = get("counting"), "middle"
 LEVELS = [
-    "16 listing walk",
-    *(f"16 order {order}" for order in ("none", "plain", "gray")),
+    *(f"{n} listing walk" for n in (14, 16)),
+    *(f"{n} order none masks none" for n in (14, 18)),
+    *(f"16 order {order} masks and_or" for order in ("none", "plain", "gray")),
     *(f"15 order gray masks {masks} pair_test words" for masks in ("none", "and", "and_or")),
     *(f"17 symmetry {symmetry}" for symmetry in ("mirror", "quarter", "middle")),
 ]
@@ -45,7 +46,7 @@ def test_every_level_counts_the_same(device: CudaDevice, levels: str) -> None:
 @pytest.mark.parametrize("split", range(5))
 @pytest.mark.parametrize("n", [17, 18])
 def test_every_split_counts_the_same(device: CudaDevice, n: int, split: int) -> None:
-    run(COUNTING, device, {"n": n, "split": split}, SYSTEM)
+    run(COUNTING, device, {"n": n, "split": split, "order": "gray"}, SYSTEM)
 
 
 @pytest.mark.parametrize(("n", "bucket_bits"), [(18, 0), (18, 4), (19, 3)])
@@ -71,11 +72,12 @@ def test_groups_of_larger_boards_have_the_solutions_of_a_test_of_all_pairs(
     assert answers[0] == answers[1] != 0
 
 
+@pytest.mark.parametrize("order", ["none", "gray"])
 def test_groups_without_room_are_counted_again(
-    device: CudaDevice, monkeypatch: pytest.MonkeyPatch
+    device: CudaDevice, order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plans, "longest", lambda _: 600)
-    ran = run(COUNTING, device, {"n": 16}, SYSTEM, times=2)
+    ran = run(COUNTING, device, {"n": 16, "order": order}, SYSTEM, times=2)
     assert ran.answer == SOLUTIONS[16]
     assert 0 < ran.outputs["spilled"].size < len(groups.groups(16))
 

@@ -5,23 +5,21 @@
 constexpr unsigned kJoinThreads = 128, kTogether = 6;  // tiles of lower halves of a warp
 
 // Tables of some tiles of 32 lower halves, in shared memory: word i of table k of a tile has, in bit b,
-// whether half b has one of the diagonals 5 k + j for which bit j of i is set. A lane looks up its own
+// whether half b has none of the diagonals 5 k + j for which bit j of i is set. A lane looks up its own
 // upper half; 32 lanes that read words of one table meet in no bank.
 template <unsigned Blocks> struct Tables {
     unsigned* words;  // of the block
     unsigned begin;   // of those of this warp, in bytes
     __device__ void make(unsigned tile, Half half, bool there) {
         const unsigned lane = lane_number();
-        const unsigned missing = ~__ballot_sync(kAllLanes, there);
+        const unsigned present = __ballot_sync(kAllLanes, there);
         const unsigned of[2] = {unsigned(half), unsigned(half >> 32)};
-#pragma unroll
         for (unsigned k = 0; k < Blocks; ++k) {
-            unsigned table = k + 1 == Blocks ? missing : 0;
-#pragma unroll
+            unsigned table = k + 1 == Blocks ? present : ~0u;
             for (unsigned j = 0; j < 5; ++j) {
                 const unsigned bit = 5 * k + j;
                 const unsigned column = with_bit(of[bit / 32], 1u << bit % 32);
-                table |= column & (0u - (lane >> j & 1));
+                table &= ~(column & (0u - (lane >> j & 1)));
             }
             at(begin + 4 * lane, tile, k) = table;
         }
@@ -32,7 +30,6 @@ template <unsigned Blocks> struct Tables {
     }
     // The places of an upper half (`spread`) in the tables of the first tile, in bytes.
     __device__ void find(Half half, unsigned (&places)[Blocks]) const {
-#pragma unroll
         for (unsigned k = 0; k < Blocks; ++k) {
             const unsigned word = half >> k / 4 * 32;
             if (k == 0) places[k] = word & 4 * (kWarp - 1) | begin;
@@ -42,11 +39,8 @@ template <unsigned Blocks> struct Tables {
     }
     // The lower halves of a tile that an upper half meets nowhere.
     __device__ unsigned free(unsigned tile, const unsigned (&places)[Blocks]) const {
-        unsigned met[3] = {}, free;  // of ~(a | b | c) the compiler makes two instructions
-#pragma unroll
-        for (unsigned k = 0; k < Blocks; ++k)
-            met[k + 2 < Blocks ? 0 : k + 3 - Blocks] |= at(places[k], tile, k);
-        asm("lop3.b32 %0, %1, %2, %3, 1;" : "=r"(free) : "r"(met[0]), "r"(met[1]), "r"(met[2]));
+        unsigned free = ~0u;
+        for (unsigned k = 0; k < Blocks; ++k) free &= at(places[k], tile, k);
         return free;
     }
 };
@@ -55,8 +49,7 @@ struct Ordered {
     const Half *words, *masks, *tops;
 };
 
-// Pairs of this lane's upper halves with some tiles of the others, from `first` on: what is looked up
-// of an upper tile serves all of them.
+// Pairs of this lane's upper halves with six tiles of the others from `first` on: one fetch serves all.
 template <Middle C, unsigned Blocks>
 __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first, unsigned* words) {
     const Half* const lower = all.words + size_t(pair.tile[1]) * kWarp;
@@ -66,7 +59,6 @@ __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first,
     Tables<Blocks> tables{words, threadIdx.x / kWarp * kTogether * kBlocks<C> * kWarp * 4};
     __syncwarp();
     Half mask[kTogether];
-#pragma unroll
     for (unsigned k = 0; k < kTogether; ++k) {
         const bool there = first + k < pair.tiles[1];
         const Half below = there ? lower[(first + k) * kWarp + lane] : 0;
@@ -102,7 +94,6 @@ __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first,
         Half other = there ? kUpper : kLower;
         if (C.masks != Masks::none && there) other |= all.masks[pair.tile[0] + base + lane];
         unsigned sets[kTogether], any = 0, every = ~0u;  // upper tiles to test with each lower one
-#pragma unroll
         for (unsigned k = 0; k < kTogether; ++k) {
             sets[k] = __ballot_sync(kAllLanes, (mask[k] & other) == 0);
             any |= sets[k], every &= sets[k];
@@ -126,7 +117,6 @@ __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first,
         if (C.masks != Masks::none && may) {
             const Half other = all.tops[(pair.tile[0] + base) / kWarp + lane];
             may = false;
-#pragma unroll
             for (unsigned k = 0; k < kTogether; ++k) may |= (mask[k] & other) == 0;
         }
         for (unsigned tops = __ballot_sync(kAllLanes, may); tops != 0;) {
@@ -157,13 +147,13 @@ template <Middle C>
 __global__ void __launch_bounds__(kJoinThreads, 1024 / kJoinThreads)
     join(unsigned first, unsigned groups, unsigned cuts, unsigned parts, unsigned* counts,
          const Half* ordered, const Half* masks, const Half* tops, const Pair* pairs,
-         const unsigned* spilled, const unsigned* queens, Half* answer) {
+         const unsigned* queens, Half* answer) {
     __shared__ unsigned words[kJoinThreads * kTogether * kBlocks<C>];
     for (;;) {
         const unsigned number = any_of_warp(lane_number() ? 0 : atomicAdd(counts + kJoined, 1));
         if (number >= (groups << cuts) * parts) return;
         const Pair pair = pairs[number / parts];
-        if (pair.tiles[0] == 0 || pair.tiles[1] == 0 || spilled[1 + first + pair.group]) continue;
+        if (pair.tiles[0] == 0 || pair.tiles[1] == 0 || answer[2 + first + pair.group]) continue;
         const Half found = warp_sum(
             join_part<C, kBlocks<C>>({ordered, masks, tops}, pair, number % parts, parts, words));
         if (lane_number() == 0 && found != 0)

@@ -5,11 +5,11 @@
 // Lists of large boards are dealt out to buckets; shared memory has as many bins of a bucket as fit.
 #pragma once
 
-#include "cells.cuh"
+#include "halves.cuh"
+#include "ranking.cuh"
 
 // Halves of a thread that are under way.
 template <Middle C> constexpr unsigned kAhead = C.n < 20 || C.order_threads == 1024 ? 4 : 8;
-template <Middle C> constexpr bool kOrders = C.order != Order::none;
 template <Middle C> constexpr unsigned kBinBits = C.n < 18 ? 8 : C.n < 24 ? 10 : 17 - C.bucket_bits;
 template <Middle C> constexpr unsigned kBins = 1u << kBinBits<C>;
 // A permuted word: its diagonals, those first that tiles do not agree in, its place in the order, its weight.
@@ -38,32 +38,9 @@ template <Middle C> struct Permutation {
     }
     __device__ Half operator()(Half half) const {
         Half found = half >> kWeight<C> << kWeight<C>;
-#pragma unroll
         for (unsigned i = 0; i < kNibbles; ++i) found ^= table[i][half >> (4 * i) & 15];
         return found;
     }
-};
-
-template <Middle C> constexpr bool kAgree = C.few < 32;  // halves of a tile, in the first diagonals
-// How many blocks of five diagonals `join` looks up, at most.
-template <Middle C>
-constexpr unsigned kBlocks = C.pairs == PairTest::words ? 1
-                             : kAgree<C> && C.n > 18    ? 7
-                                                        : (kDiagonals<C> + 4) / 5;
-
-// An upper half as `join` looks it up: its blocks, times four, in bytes, above the weight, so that a
-// place is one instruction away.
-template <Middle C> __device__ Half spread(Half half) {
-    if (C.pairs == PairTest::words) return half;
-    Half bytes = half >> kWeight<C>;
-#pragma unroll
-    for (unsigned k = 0; k < 8; ++k) bytes |= (half >> 5 * k & 31) << 8 * k + 2;
-    return bytes;
-}
-
-// The ordered lists of a group or cell, their tiles, and how many diagonals tiles do not agree in.
-struct Pair {
-    unsigned group, useful, tile[2], tiles[2];
 };
 
 template <Middle C> struct Orderer {
@@ -82,16 +59,11 @@ template <Middle C> struct Orderer {
     static __device__ void each(const Half* words, unsigned begin, unsigned end, Use use) {
         for (unsigned base = begin + threadIdx.x; base < end; base += kStep) {
             Half word[kAhead<C>];
+            for (unsigned k = 0; k < kAhead<C>; ++k)
+                if (const unsigned i = base + k * C.order_threads; i < end) word[k] = words[i];
 #pragma unroll
-            for (unsigned k = 0; k < kAhead<C>; ++k) {
-                const unsigned i = base + k * C.order_threads;
-                if (i < end) word[k] = words[i];
-            }
-#pragma unroll
-            for (unsigned k = 0; k < kAhead<C>; ++k) {
-                const unsigned i = base + k * C.order_threads;
-                if (i < end) use(word[k], i);
-            }
+            for (unsigned k = 0; k < kAhead<C>; ++k)
+                if (const unsigned i = base + k * C.order_threads; i < end) use(word[k], i);
         }
     }
     // The bits of a word's key from `first` on, as many as there are `bits`.
@@ -99,7 +71,7 @@ template <Middle C> struct Orderer {
         return word << (64 - kWeight<C> + first) >> (64 - bits);
     }
     static __device__ unsigned bin(Half word) { return part(word, C.bucket_bits, kBinBits<C>); }
-    // Writes the members of a side to `to`; returns how many there are.
+    // Writes the members of a side to `to`, or to tiles as `join` reads them; returns how many there are.
     __device__ unsigned collect(const Members<C> side, Half* to) {
         const unsigned lane = lane_number();
         if (threadIdx.x == 0) filled = 0;
@@ -107,11 +79,9 @@ template <Middle C> struct Orderer {
         for (unsigned base = threadIdx.x - lane; base < side.size; base += kStep) {
             Half half[kAhead<C>];
             unsigned kept[kAhead<C>], found = 0;
-#pragma unroll
-            for (unsigned k = 0; k < kAhead<C>; ++k) {
-                const unsigned i = base + k * C.order_threads + lane;
-                if (i < side.size) half[k] = side.list[i];
-            }
+            for (unsigned k = 0; k < kAhead<C>; ++k)
+                if (const unsigned i = base + k * C.order_threads + lane; i < side.size)
+                    half[k] = side.list[i];
 #pragma unroll
             for (unsigned k = 0; k < kAhead<C>; ++k) {
                 const unsigned i = base + k * C.order_threads + lane;
@@ -119,13 +89,15 @@ template <Middle C> struct Orderer {
                 found += __popc(kept[k]);
             }
             unsigned at = warp_take(&filled, found);
-#pragma unroll
             for (unsigned k = 0; k < kAhead<C>; ++k) {
+                if (kDirect<C> && !side.lower) half[k] = spread<C>(half[k]);
                 if (kept[k] >> lane & 1) to[at + __popc(before_own(kept[k]))] = half[k];
                 at += __popc(kept[k]);
             }
         }
         __syncthreads();
+        const unsigned missing = kDirect<C> ? -filled % kWarp : 0;
+        if (threadIdx.x < missing) to[filled + threadIdx.x] = filler<C>(side.lower);
         return filled;
     }
     // Permutes words, which are all of a list if that has not been `collected`, and deals them out to
@@ -160,13 +132,11 @@ template <Middle C> struct Orderer {
         const unsigned first = C.pairs == PairTest::words ? most : max(least, most);
         return useful - min(useful, (useful - min(useful, first) + 4) / 5 * 5);
     }
-    // What fills a tile: an upper word without weight, or a lower one with it.
-    static __device__ Half filler(bool lower) { return Half(lower) << kWeight<C>; }
     // Writes words in tiles, the last one filled, and what all words of each have in common.
     __device__ void write(const Half* stage, unsigned size, bool lower, Half* to, Half* masks) {
         const unsigned lane = lane_number();
         for (unsigned base = threadIdx.x - lane; base < size; base += C.order_threads) {
-            const Half half = base + lane < size ? stage[base + lane] : filler(lower);
+            const Half half = base + lane < size ? stage[base + lane] : filler<C>(lower);
             to[base + lane] = lower ? half : spread<C>(half);
             const Half common = all_of_warp(half >> kWeight<C> != lower ? half : ~Half(0));
             if (lane == 0) masks[base / kWarp] = common & kCommon<C>;
@@ -218,7 +188,7 @@ template <Middle C> struct Orderer {
                     unsigned i = from / apart + threadIdx.x;
                     for (; i < end / apart; i += C.order_threads)
                         for (unsigned at = bins[(i + 1) * apart - 1]; at % kWarp != 0; ++at)
-                            stage[carried + at - written] = filler(lower);
+                            stage[carried + at - written] = filler<C>(lower);
                     if (end % apart == 0) upto = (upto + kWarp - 1) / kWarp * kWarp;
                     __syncthreads();
                 }
@@ -238,13 +208,12 @@ template <Middle C> struct Orderer {
 
 // Blocks order the lists of groups, each cut into cells by so many diagonals, and take what they need of
 // the `tiles` of `ordered`. They share the `scratch`, of which each has `rooms` for a list. Of a group,
-// `queens` has the column of the queen in the middle row, and its weight from bit 8 on. `spilled` is
-// how many groups find no room, and then has a 1 for each of them.
+// `queens` has the column of the queen in the middle row, and its weight from bit 8 on.
 template <Middle C>
 __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
     order(unsigned first, unsigned groups, unsigned at, unsigned room, const unsigned* queens,
           const unsigned* list_of, const unsigned* sizes, const Half* useful, const Half* halves,
-          unsigned cuts, unsigned* counts, unsigned* spilled, unsigned staged, unsigned tiles,
+          unsigned cuts, unsigned* counts, Half* answer, unsigned staged, unsigned tiles,
           Half* ordered, Half* masks, Half* tops, Pair* pairs, Half* scratch, Half scratch_size,
           unsigned rooms) {
     extern __shared__ Half stage[];
@@ -257,10 +226,9 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
     // Of a block: room for buckets, and behind it for what is collected; a single bucket is in place.
     constexpr bool kDeals = kOrders<C> && C.bucket_bits > 0;
     const Half share = scratch_size / working;
-    const Half collected = kDeals && (C.odd() || cuts > 0) ? room : 0;
-    const Half bucket_room = share < room ? 0 : share - collected >> C.bucket_bits;
+    const Half bucket_room = share < room ? 0 : share - kDeals * room >> C.bucket_bits;
     Half* const words = scratch + blockIdx.x * share;
-    Half* const members = kDeals ? words + share - collected : words;
+    Half* const members = kDeals ? words + share - room : words;
     for (;;) {
         __syncthreads();
         if (threadIdx.x == 0) own.number = atomicAdd(counts + kOrdered, 1);
@@ -270,9 +238,9 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
         if (threadIdx.x == 0) pairs[number] = {group, kDiagonals<C>, {0, 0}, {0, 0}};
         if (const unsigned side = threadIdx.x; side < 2) {
             const unsigned list = list_of[2 * (at + group) + side];
-            const Half any = side ? flipped<C>(useful[list]) : useful[list];
-            own.sides[side] = {
-                halves + size_t(list) * room, sizes[list], side == 1, kAnyRow, 0, 0, any};
+            const Half any = side ? flipped<C>(useful[list]) : useful[list],
+                       *own_list = halves + size_t(list) * room;
+            own.sides[side] = {own_list, sizes[list], side == 1, kAnyRow, 0, 0, any};
             if constexpr (C.odd()) own.sides[side].meet(queens[first + group] % 256);
         }
         __syncthreads();
@@ -280,26 +248,25 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
         const bool there = cell >> min(cuts, __popcll(both)) == 0;
         bool found_room = max(own.sides[0].size, own.sides[1].size) <= room && bucket_room > 0;
         unsigned agreed = 0;
-        for (unsigned ranked = 0; found_room && there && ranked < 1 + (cuts > 0); ++ranked) {
+        for (unsigned ranked = 0; kOrders<C> && found_room && there && ranked < 1 + (cuts > 0);
+             ++ranked) {
             if (ranked > 0) {
                 if (threadIdx.x < 2) own.sides[threadIdx.x].cut(own.ranking.place, cuts, cell);
-                __syncthreads();
                 for (unsigned bit = 0; bit < kDiagonals<C>; ++bit)
                     if (own.ranking.place[bit] < cuts) both &= ~(Half(1) << bit);
                 __syncthreads();
             }
-            if (!kOrders<C> && ranked == (cuts > 0)) break;
             own.ranking.make(own.sides, both);
             const unsigned useful = __popcll(both);
             agreed = own.agree(useful, own.sides[0].size + own.sides[1].size >> cuts);
             own.permute.make(own.ranking.place, agreed, useful);
-            if (kOrders<C> && threadIdx.x == 0) pairs[number].useful = useful - agreed;
+            if (threadIdx.x == 0) pairs[number].useful = useful - agreed;
         }
 #pragma unroll 1
         for (unsigned side = 0; side < 2 && found_room && there; ++side) {
             const Members<C> of = own.sides[side];
             const bool all = kOrders<C> && !C.odd() && (of.needs | of.lacks) == 0;  // are members
-            const unsigned size = all ? of.size : own.collect(of, members);
+            const unsigned size = all || kDirect<C> ? of.size : own.collect(of, members);
             if (size == 0) break;  // no pairs
             if (kOrders<C>) own.deal(all ? of.list : members, size, !all, of, words, bucket_room);
             const unsigned most = size + (agreed ? kWarp << max(agreed, C.bucket_bits) : 0);
@@ -316,20 +283,20 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
                 own.write_bucket(words + bucket * bucket_room, own.dealt[bucket], stage, staged,
                                  carried, agreed, of.lower, to, mask);
             __syncthreads();
-            if (!kOrders<C>) carried = size;
-            own.write(kOrders<C> ? stage : members, carried, of.lower, to, mask);
+            if (!kOrders<C>) carried = kDirect<C> ? own.collect(of, to) : size;
+            if (kDirect<C> && carried == 0) break;
+            if (!kDirect<C>) own.write(kOrders<C> ? stage : members, carried, of.lower, to, mask);
             __syncthreads();
             // What 32 tiles have in common; a list begins at a multiple of 32 tiles.
             const unsigned end = mask - masks + (carried + kWarp - 1) / kWarp;
-            for (unsigned tile = begin + threadIdx.x; tile - lane < end; tile += C.order_threads) {
+            unsigned tile = begin + threadIdx.x;
+            for (; C.masks != Masks::none && tile - lane < end; tile += C.order_threads) {
                 const Half common = all_of_warp(tile < end ? masks[tile] : ~Half(0));
                 if (lane == 0) tops[tile / kWarp] = common;
             }
-            if (threadIdx.x != 0) continue;
-            pairs[number].tile[side] = begin;
-            pairs[number].tiles[side] = end - begin;
+            if (threadIdx.x == 0)
+                pairs[number].tile[side] = begin, pairs[number].tiles[side] = end - begin;
         }
-        if (threadIdx.x != 0 || found_room) continue;
-        if (atomicExch(spilled + 1 + first + group, 1) == 0) atomicAdd(spilled, 1);
+        if (threadIdx.x == 0 && !found_room) no_room(answer, first + group);
     }
 }

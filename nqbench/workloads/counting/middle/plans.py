@@ -86,6 +86,11 @@ def _few(levels: Mapping[str, Level]) -> int:
     return (2 if n < 14 else 10 if n < 20 else 8) + n % 2 * 2 if agree else 32
 
 
+def _listed(levels: Mapping[str, Level]) -> bool:
+    """``kListed`` (``words.cuh``): that half boards are listed as they are paired."""
+    return number(levels, "n") % 2 == 0 and (levels["order"], levels["masks"]) == ("none", "none")
+
+
 def _tiles(levels: Mapping[str, Level], room: int) -> tuple[int, int]:
     """For each group of many, and for one whose lists are as long as their room. A cut puts about a
     third of a list into two cells; long lists have a third of their room in the mean; tiles that
@@ -110,10 +115,13 @@ def resolve(given: Mapping[str, Level], device: DeviceFacts) -> Levels:
         said = f"n: {n} is outside {MIN_N} to {MAX_N}, the boards of system {MIDDLE}"
         raise InfeasibleError(f"{said}; use frontier.lookahead", "n")
     own = {**SYSTEMS[MIDDLE], "symmetry": "middle" if n % 2 else "quarter"}
-    own |= {"order": "none", "masks": "none"} if n in (15, 17) else {}  # their lists are short
+    own |= {"order": "none", "masks": "none"} if 15 <= n <= 17 else {}  # their lists are short
     levels = applied(FACTORS, own, explicit, MIDDLE)
     if levels["split"] == "auto":  # elsewhere more halves to order cost what `join` is shorter
-        levels["split"] = 2 if n == 24 else 0
+        levels["split"] = 2 if n == 24 and levels["order"] != "none" else 0
+    if levels["split"] and levels["order"] == "none":
+        said = f"split: {levels['split']} takes diagonals that decide most, which an order finds"
+        raise InfeasibleError(f"{said}; use order: gray, or split: 0", "split")
     if n > 21 and levels["pair_test"] == "shuffle" and _few(levels) == 32:
         said = f"pair_test: shuffle at n: {n} fits only with an order and masks: and_or"
         raise InfeasibleError(f"{said}; use these, or pair_test: words", "pair_test")
@@ -154,7 +162,7 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
     parts = max(1, long // _PART, min(long // (6 * _WARP), few))
     # Lists that a block has room for: one that is collected and, in buckets, three more: of 8 the
     # fullest has about a quarter of a long list.
-    rooms = (n % 2 + cuts > 0 or shape.bucket_bits == 0) + 3 * (shape.bucket_bits > 0)
+    rooms = 1 + 3 * (shape.bucket_bits > 0)
     working = min(shape.blocks * device.multiprocessors, batch << cuts)
     working = max(1, min(working, memory // (5 * _WORD * rooms * room)))
     return {
@@ -175,7 +183,11 @@ def make_plan(
     batch = -(-len(found) // -(-len(found) // full))  # all of about one size
     # The sets of columns of each batch, and of the sides of its groups their numbers among these.
     spans = [found[first : first + batch, :2].ravel() for first in range(0, len(found), batch)]
-    sides = [np.unique(span, return_inverse=True) for span in spans]
+    listed = _listed(levels)
+    sides = [
+        (span, np.arange(len(span))) if listed else np.unique(span, return_inverse=True)
+        for span in spans
+    ]
     most = max(len(sets) for sets, _ in sides) if n % 2 else 2 * full
     step = max(1, full // 8)  # so that it is the same for most launches of a count
     most = -(-most // step) * step
@@ -187,7 +199,7 @@ def make_plan(
         (*_inputs(n, found, sides), *_work_space(levels, numbers, len(found))),
         "counting.middle",
         f"{__name__}:count",
-        (found, batch, room, [len(s) for s, _ in sides]),
+        (found, batch, room, [len(s) for s, _ in sides], listed),
         about={**numbers, "n": n, "symmetry": symmetry},
     )
 
@@ -223,7 +235,6 @@ def _work_space(levels: Mapping[str, Level], numbers: Numbers, groups: int) -> l
     boards = _boards(n)
     return [
         Buffer("spans", "uint32", 2 << n),
-        Buffer("bits", "uint32", 2 * boards[0]),
         *(Buffer(name, "uint32", 2 * sum(boards)) for name in ("boards", "columns")),
         Buffer("halves", "uint64", lists * room),
         Buffer("sizes", "uint32", lists),
@@ -234,8 +245,7 @@ def _work_space(levels: Mapping[str, Level], numbers: Numbers, groups: int) -> l
         Buffer("scratch", "uint64", int(numbers["scratch"])),
         Buffer("counts", "uint32", _COUNTS),
         Buffer("pairs", "uint32", _PAIR_WORDS * cells),
-        Buffer("spilled", "uint32", 1 + groups),
-        Buffer("answer", "uint64", 1),
+        Buffer("answer", "uint64", 2 + groups, zero=True),
     ]
 
 
@@ -247,8 +257,9 @@ def _kernels(
     named = [f"{name.title().replace('_', '')}::{word}" for name, word in words.items()]
     shape = order_shape(levels)
     config = ", ".join(map(str, (n, *named, *shape[:3], _few(levels))))  # 18, Listing::quarters, ..
-    names = ("first", "groups", "at", "room", "count")
-    first, groups, at, room, count = (Variable(name, "uint32") for name in names)
+    names = ("first", "groups", "at", "room", "count", "group")
+    first, groups, at, room, count, group = (Variable(name, "uint32") for name in names)
+    ordered = "halves" if _listed(levels) else "ordered"
     sets = [comb(n, rows) for rows in _quarters(n)]
 
     def kernel(name: str, blocks: int, threads: int, *arguments: Argument | Variable) -> Kernel:
@@ -257,57 +268,70 @@ def _kernels(
         entry = f"{name}<Middle{{{config}}}>"
         return Kernel(SOURCE, entry, arguments, grid, block, shared, options=OPTIONS)
 
-    return {
+    kernels = {
         "join": kernel(
             *("join", _JOIN_BLOCKS * multiprocessors, _JOIN_THREADS, first, groups, cuts),
-            *(np.uint32(numbers["parts"]), "counts", "ordered", "masks", "tops", "pairs"),
-            *("spilled", "queens", "answer"),
+            *(np.uint32(numbers["parts"]), "counts", ordered, "masks", "tops", "pairs"),
+            *("queens", "answer"),
         ),
         "quarters": kernel(
             *("quarters", -(-sum(sets) * _WARP // _QUARTER_THREADS), _QUARTER_THREADS),
-            *("quarter_sets", np.uint32(sets[0]), np.uint32(sum(sets)), "spans", "boards", "bits"),
-            "columns",
+            *(
+                "quarter_sets",
+                np.uint32(sets[0]),
+                np.uint32(sum(sets)),
+                "spans",
+                "boards",
+                "columns",
+            ),
         ),
         "list": kernel(
             *("list", int(numbers["lists"]), 128 if n < 21 else 512),  # Middle::list_threads
-            *("sets", "picks", "spans", "boards", "bits", "columns", first, count, room, "halves"),
-            *("sizes", "useful", "counts"),
+            *("sets", "picks", "spans", "boards", "columns", first, count, room, group),
+            *("halves", "sizes", "useful", "counts", "pairs", "answer"),
         ),
         "order": kernel(
             *("order", shape.blocks * multiprocessors, shape.threads, first, groups, at, room),
-            *("queens", "list_of", "sizes", "useful", "halves", cuts, "counts", "spilled"),
+            *("queens", "list_of", "sizes", "useful", "halves", cuts, "counts", "answer"),
             *(np.uint32(numbers["staged"]), np.uint32(numbers["tiles"]), "ordered", "masks"),
             *("tops", "pairs", "scratch", np.uint64(numbers["scratch"])),
             np.uint32(numbers["rooms"]),
         ),
     }
+    return {name: one for name, one in kernels.items() if name != "order" or not _listed(levels)}
 
 
 def count(
-    context: ProgramContext, groups: Groups, batch: int, room: int, lists: Sequence[int]
+    context: ProgramContext,
+    groups: Groups,
+    batch: int,
+    room: int,
+    lists: Sequence[int],
+    listed: bool,
 ) -> None:
     """Keeps ``answer``, and as ``spilled`` the groups for whose lists there was no room; these are
-    counted again, alone and with more. ``lists``: how many each batch has.
+    counted again, alone and with more. ``lists``: how many each batch has; ``listed``: that they
+    need no ``order``.
     """
 
-    def left() -> NDArray[np.intp]:
-        """The groups without room; without any, one word is read."""
-        many = context.download("spilled", 1)[0]
-        return np.flatnonzero(context.download("spilled")[1:] if many else [])
+    def found() -> tuple[int, NDArray[np.intp]]:
+        """The solutions, and the groups without room; without any, two words are read."""
+        solutions, many = context.download("answer", 2)
+        return int(solutions), np.flatnonzero(context.download("answer")[2:] if many else [])
 
     def pair(first: int, many: int, at: int) -> None:
         of_batch = {"first": first, "groups": many}
-        context.launch("order", **of_batch, at=at, room=room)
+        if not listed:
+            context.launch("order", **of_batch, at=at, room=room)
         context.launch("join", **of_batch)
 
-    for name in ("spilled", "answer"):
-        context.clear(name)
     context.launch("quarters")
     begins = (0, *accumulate(lists))
-    for first, begin, listed in zip(range(0, len(groups), batch), begins, lists, strict=False):
-        context.launch("list", first=begin, count=listed, room=room)
+    for first, begin, many in zip(range(0, len(groups), batch), begins, lists, strict=False):
+        context.launch("list", first=begin, count=many, room=room, group=first)
         pair(first, min(batch, len(groups) - first), first)
-    spilled = first_spilled = left()
+    solutions, spilled = found()
+    first_spilled = spilled
     most = max(lists) * room // 2
     while spilled.size:
         if room == most:
@@ -316,15 +340,16 @@ def count(
                 " that the device has; count a smaller board"
             )
         room = min(most, 4 * room)
-        context.clear("spilled")
+        context.clear("answer")
         context.upload("list_of", np.arange(2))
         for group in spilled:
             context.upload("sets", groups[group, :2])
-            context.launch("list", first=0, count=2, room=room)
+            context.launch("list", first=0, count=2, room=room, group=group)
             pair(int(group), 1, 0)
-        spilled = left()
+        more, spilled = found()
+        solutions += more
     if first_spilled.size:
         context.upload("list_of")
         context.upload("sets")
     context.keep("spilled", first_spilled)
-    context.keep("answer", context.download("answer"))
+    context.keep("answer", np.array([solutions], np.uint64))

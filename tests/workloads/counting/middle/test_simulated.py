@@ -32,14 +32,16 @@ def _case(n: int, **levels: Level) -> tuple[int, dict[str, Level]]:
     return n, levels
 
 
-CASES = [_case(9), _case(10, order="plain", masks="and")]
+LISTED: dict[str, Level] = {"order": "none", "masks": "none"}
+CASES = [_case(9), _case(10, order="plain", masks="and"), _case(10, **LISTED)]
 MORE = [
     *(_case(n) for n in (5, 6, 7, 8, 9, 10, 11, 12, 13)),
     *(_case(n, listing="walk", pair_test="words", masks="none") for n in (8, 9)),
     *(_case(9, symmetry=symmetry) for symmetry in ("mirror", "quarter")),
     *(_case(10, order=order) for order in ("none", "plain")),
     *(_case(10, masks=masks, pair_test="words") for masks in ("none", "and", "and_or")),
-    _case(8, symmetry="mirror", pair_test="words", masks="none", order="none"),
+    *(_case(n, **LISTED) for n in (6, 8, 11, 12)),
+    _case(8, symmetry="mirror", pair_test="words", **LISTED),
 ]
 
 
@@ -54,7 +56,7 @@ def test_counts_of_all_levels_are_right(device: Device, n: int, levels: dict[str
     _counted(device, n, levels)
 
 
-CUT = [_case(9, split=2), _case(6, split=4), _case(8, split=1, order="none")]
+CUT = [_case(9, split=2), _case(6, split=4)]
 MORE_CUT = [
     *(_case(10, split=split) for split in (1, 3, 4)),
     _case(12, split=2),
@@ -83,11 +85,11 @@ def _solutions(device: Device, n: int, some: groups.Groups, **levels: Level) -> 
 @pytest.mark.parametrize(
     ("n", "staged", "bucket_bits", "levels"),
     [
-        (16, 64, 2, {}),
+        (16, 64, 2, {"order": "gray", "masks": "and_or"}),
         (18, 32, 0, {}),
         (10, 32, 1, {"split": 1}),
         (12, 32, 3, {"order": "none", "pair_test": "words"}),
-        pytest.param(17, 512, 3, {}, marks=pytest.mark.full),
+        pytest.param(17, 512, 3, {"order": "gray"}, marks=pytest.mark.full),
         pytest.param(18, 1024, 0, {}, marks=pytest.mark.full),
     ],
 )
@@ -108,11 +110,12 @@ def test_long_lists_are_dealt_out_and_written_in_parts(
     assert _solutions(device, n, some, **levels) == expected != [0]
 
 
+@pytest.mark.parametrize("levels", [{}, LISTED])
 def test_groups_without_room_are_counted_again(
-    device: Device, monkeypatch: pytest.MonkeyPatch
+    device: Device, levels: dict[str, Level], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plans, "longest", lambda _: 32)
-    outputs = _counted(device, 10, {}, times=2)
+    outputs = _counted(device, 10, levels, times=2)
     assert 0 < outputs["spilled"].size < len(groups.groups(10))
 
 
