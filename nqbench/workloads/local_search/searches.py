@@ -42,11 +42,6 @@ _EIGHT: Final = np.float32(8.0)
 _ZERO: Final = np.float32(0.0)
 
 
-def moves_of(n: int) -> int:
-    """Moves of the neighbourhood: pairs of positions 1 <= x < y <= n - 1."""
-    return (n - 1) * (n - 2) // 2
-
-
 @compiled
 def positions(k: int, n: int, mapping: int) -> tuple[int, int]:
     """Positions ``(x, y)`` of move ``k``; not a valid pair where single precision fails."""

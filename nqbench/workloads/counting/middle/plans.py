@@ -5,7 +5,7 @@ Groups are counted in batches: list the halves of both sides, order them, count 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import accumulate
 from math import comb, factorial
 from pathlib import Path
@@ -50,7 +50,7 @@ climb from random sets found. A group with a longer one is counted again."""
 
 
 _CONFIG: Final = ("listing", "order", "masks", "pair_test", "symmetry")
-"""Factors that are fields of the kernels' ``Middle`` (``halves.cuh``), in its order."""
+"""Factors that are fields of the kernels' ``Middle`` (``words.cuh``), in its order."""
 
 
 class OrderShape(NamedTuple):
@@ -79,7 +79,7 @@ def longest(n: int) -> int:
 
 
 def _few(levels: Mapping[str, Level]) -> int:
-    """``Middle::few`` (``halves.cuh``): lists of odd boards of 15 to 19 queens are too short."""
+    """``Middle::few`` (``words.cuh``): lists of odd boards of 15 to 19 queens are too short."""
     n = number(levels, "n")
     short = n % 2 and n // 5 == 3
     agree = levels["order"] != "none" and levels["masks"] == "and_or" and not short
@@ -120,7 +120,7 @@ def resolve(given: Mapping[str, Level], device: DeviceFacts) -> Levels:
     if levels["split"] == "auto":  # elsewhere more halves to order cost what `join` is shorter
         levels["split"] = 2 if n == 24 and levels["order"] != "none" else 0
     if levels["split"] and levels["order"] == "none":
-        said = f"split: {levels['split']} takes diagonals that decide most, which an order finds"
+        said = f"split: {levels['split']} needs an order, which finds the diagonals to cut by"
         raise InfeasibleError(f"{said}; use order: gray, or split: 0", "split")
     if n > 21 and levels["pair_test"] == "shuffle" and _few(levels) == 32:
         said = f"pair_test: shuffle at n: {n} fits only with an order and masks: and_or"
@@ -147,11 +147,11 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
     shape = order_shape(levels)
     static = _ORDER_BYTES + (4 << 10 if n > 23 else 0)
     staged = min(shape.staged, (device.shared_per_block_optin - static) // _WORD - 2 * _WARP)
-    if staged < _WARP or device.shared_per_block < 48 * 1024:  # which `list` takes from n = 21 on
+    if staged < _WARP or device.shared_per_block < 33 * 1024:  # which `list` takes from n = 21 on
         raise InfeasibleError(f"{device.name} has too little shared memory for system {MIDDLE}")
     cuts, (each, alone) = number(levels, "split"), _tiles(levels, room)
     # What is left beside the quarters and their table. The number of lists is rounded up.
-    memory = max(0, (device.memory_bytes or 1 << 62) - 3 * _WORD * sum(_boards(n)) - (_WORD << n))
+    memory = max(0, (device.memory_bytes or 1 << 62) - 2 * _WORD * sum(_boards(n)) - (_WORD << n))
     fitting = (0.7 * memory - _TILE_BYTES * alone) / (2.2 * _WORD * room + _TILE_BYTES * each)
     arena = _ARENA["cuda" if device.kind == "cuda" else "sim"] * (9 if n in (22, 24) else 1)
     # Groups of an odd board share lists.
@@ -183,11 +183,8 @@ def make_plan(
     batch = -(-len(found) // -(-len(found) // full))  # all of about one size
     # The sets of columns of each batch, and of the sides of its groups their numbers among these.
     spans = [found[first : first + batch, :2].ravel() for first in range(0, len(found), batch)]
-    listed = _listed(levels)
-    sides = [
-        (span, np.arange(len(span))) if listed else np.unique(span, return_inverse=True)
-        for span in spans
-    ]
+    final = _listed(levels)
+    sides = [(s, np.arange(s.size)) if final else np.unique(s, return_inverse=True) for s in spans]
     most = max(len(sets) for sets, _ in sides) if n % 2 else 2 * full
     step = max(1, full // 8)  # so that it is the same for most launches of a count
     most = -(-most // step) * step
@@ -199,7 +196,7 @@ def make_plan(
         (*_inputs(n, found, sides), *_work_space(levels, numbers, len(found))),
         "counting.middle",
         f"{__name__}:count",
-        (found, batch, room, [len(s) for s, _ in sides], listed),
+        (found, batch, room, [len(s) for s, _ in sides], final),
         about={**numbers, "n": n, "symmetry": symmetry},
     )
 
@@ -259,7 +256,7 @@ def _kernels(
     config = ", ".join(map(str, (n, *named, *shape[:3], _few(levels))))  # 18, Listing::quarters, ..
     names = ("first", "groups", "at", "room", "count", "group")
     first, groups, at, room, count, group = (Variable(name, "uint32") for name in names)
-    ordered = "halves" if _listed(levels) else "ordered"
+    final = _listed(levels)
     sets = [comb(n, rows) for rows in _quarters(n)]
 
     def kernel(name: str, blocks: int, threads: int, *arguments: Argument | Variable) -> Kernel:
@@ -271,19 +268,13 @@ def _kernels(
     kernels = {
         "join": kernel(
             *("join", _JOIN_BLOCKS * multiprocessors, _JOIN_THREADS, first, groups, cuts),
-            *(np.uint32(numbers["parts"]), "counts", ordered, "masks", "tops", "pairs"),
-            *("queens", "answer"),
+            *(np.uint32(numbers["parts"]), "counts", "halves" if final else "ordered", "masks"),
+            *("tops", "pairs", "queens", "answer"),
         ),
         "quarters": kernel(
             *("quarters", -(-sum(sets) * _WARP // _QUARTER_THREADS), _QUARTER_THREADS),
-            *(
-                "quarter_sets",
-                np.uint32(sets[0]),
-                np.uint32(sum(sets)),
-                "spans",
-                "boards",
-                "columns",
-            ),
+            *("quarter_sets", np.uint32(sets[0]), np.uint32(sum(sets)), "spans", "boards"),
+            "columns",
         ),
         "list": kernel(
             *("list", int(numbers["lists"]), 128 if n < 21 else 512),  # Middle::list_threads
@@ -298,19 +289,14 @@ def _kernels(
             np.uint32(numbers["rooms"]),
         ),
     }
-    return {name: one for name, one in kernels.items() if name != "order" or not _listed(levels)}
+    return {name: one for name, one in kernels.items() if name != "order" or not final}
 
 
 def count(
-    context: ProgramContext,
-    groups: Groups,
-    batch: int,
-    room: int,
-    lists: Sequence[int],
-    listed: bool,
+    context: ProgramContext, groups: Groups, batch: int, room: int, lists: list[int], final: bool
 ) -> None:
     """Keeps ``answer``, and as ``spilled`` the groups for whose lists there was no room; these are
-    counted again, alone and with more. ``lists``: how many each batch has; ``listed``: that they
+    counted again, alone and with more. ``lists``: how many each batch has; ``final``: that they
     need no ``order``.
     """
 
@@ -321,7 +307,7 @@ def count(
 
     def pair(first: int, many: int, at: int) -> None:
         of_batch = {"first": first, "groups": many}
-        if not listed:
+        if not final:
             context.launch("order", **of_batch, at=at, room=room)
         context.launch("join", **of_batch)
 
@@ -330,9 +316,8 @@ def count(
     for first, begin, many in zip(range(0, len(groups), batch), begins, lists, strict=False):
         context.launch("list", first=begin, count=many, room=room, group=first)
         pair(first, min(batch, len(groups) - first), first)
-    solutions, spilled = found()
-    first_spilled = spilled
-    most = max(lists) * room // 2
+    solutions, first_spilled = found()
+    spilled, most = first_spilled, max(lists) * room // 2
     while spilled.size:
         if room == most:
             raise DeviceError(

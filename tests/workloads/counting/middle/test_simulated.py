@@ -57,11 +57,7 @@ def test_counts_of_all_levels_are_right(device: Device, n: int, levels: dict[str
 
 
 CUT = [_case(9, split=2), _case(6, split=4)]
-MORE_CUT = [
-    *(_case(10, split=split) for split in (1, 3, 4)),
-    _case(12, split=2),
-    _case(11, split=1),
-]
+MORE_CUT = [_case(n, split=split) for n, split in ((10, 1), (10, 3), (10, 4), (12, 2), (11, 1))]
 
 
 @pytest.mark.parametrize(
