@@ -229,17 +229,16 @@ Numbers = Mapping[str, int | float | str]
 def _work_space(levels: Mapping[str, Level], numbers: Numbers, groups: int) -> list[Buffer]:
     lists, room, tiles = int(numbers["lists"]), int(numbers["room"]), int(numbers["tiles"])
     n, cells = number(levels, "n"), int(numbers["batch"]) << int(numbers["cuts"])
-    boards = _boards(n)
+    boards, scratch = _boards(n), Buffer("scratch", "uint64", int(numbers["scratch"]))
     return [
         Buffer("spans", "uint32", 2 << n),
         *(Buffer(name, "uint32", 2 * sum(boards)) for name in ("boards", "columns")),
         Buffer("halves", "uint64", lists * room),
         Buffer("sizes", "uint32", lists),
         Buffer("useful", "uint64", lists),
-        Buffer("ordered", "uint64", tiles * _WARP),
+        *([] if _listed(levels) else [Buffer("ordered", "uint64", tiles * _WARP), scratch]),
         Buffer("masks", "uint64", tiles),
         Buffer("tops", "uint64", tiles // _WARP),
-        Buffer("scratch", "uint64", int(numbers["scratch"])),
         Buffer("counts", "uint32", _COUNTS),
         Buffer("pairs", "uint32", _PAIR_WORDS * cells),
         Buffer("answer", "uint64", 2 + groups, zero=True),
