@@ -41,6 +41,11 @@ COMPARE_RATIOS: Final = (
 NOTHING: Final = "not measured"
 
 
+def reproduced_table(paper: Paper, table: PaperTable, run: Dataset) -> Table:
+    """A table that is reproduced. Raises ``AnalysisError`` with what the run lacks for it."""
+    return FORMS[table.reproduce](paper, table, run)
+
+
 def _points(paper: Paper, table: PaperTable, run: Dataset) -> Table:
     """A row per point, with the columns that ``published.yaml`` lists.
 

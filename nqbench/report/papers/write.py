@@ -179,7 +179,7 @@ def _tables(
         made, name = [], chip if chips.count(chip) == 1 else device
         for table in (table for table in paper.tables if table.reproduce != "none"):
             with _noted(lacking, f"{_named('table', table)} ({name})"):
-                made.append(tables.FORMS[table.reproduce](paper, table, run))
+                made.append(tables.reproduced_table(paper, table, run))
         # What is as printed or counted stands with the first device.
         own = source_of(run).device
         made = [t for t in made if t.source.device == own or (t.title, t.rows) not in written]

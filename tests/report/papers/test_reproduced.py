@@ -16,7 +16,7 @@ from nqbench.analysis.wording import grouped
 from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper, paper_names
 from nqbench.report.exporters import comma_separated
-from nqbench.report.papers.tables import FORMS
+from nqbench.report.papers.tables import reproduced_table
 from nqbench.report.table import Table, slug
 from tests.builders import MINI, Builder, counters_of
 from tests.papers.runs import STEPS, column, levels, zhang
@@ -39,7 +39,7 @@ def test_recorded_runs_give_every_cell_of_the_tables_in_the_repository(name: str
     for run in load_all(runs, ROOT / "results" / "reference" / "cpu" / "cpu_baseline"):
         for table in (table for table in paper.tables if table.reproduce != "none"):
             with suppress(AnalysisError):
-                own = FORMS[table.reproduce](paper, table, in_times_of(paper, run))
+                own = reproduced_table(paper, table, in_times_of(paper, run))
                 found[f"table-{own.name}-{slug(run.device_id)}.csv"] = comma_separated(own)
     kept = list((ROOT / "plots" / "reference" / "papers" / name).glob("table-paper-*.csv"))
     assert len(kept) >= 7
@@ -53,7 +53,7 @@ def test_recorded_runs_give_every_cell_of_the_tables_in_the_repository(name: str
 def made(paper: str, table: str, builder: Builder) -> Table:
     loaded = load_paper(paper)
     run = in_times_of(loaded, builder.data(paper))
-    return FORMS[loaded.table(table).reproduce](loaded, loaded.table(table), run)
+    return reproduced_table(loaded, loaded.table(table), run)
 
 
 def test_times_beside_times_and_ratios_beside_ratios() -> None:

@@ -86,11 +86,6 @@ def _few(levels: Mapping[str, Level]) -> int:
     return (2 if n < 14 else 10 if n < 20 else 8) + n % 2 * 2 if agree else 32
 
 
-def _listed(levels: Mapping[str, Level]) -> bool:
-    """``kListed`` (``words.cuh``): that half boards are listed as they are paired."""
-    return number(levels, "n") % 2 == 0 and (levels["order"], levels["masks"]) == ("none", "none")
-
-
 def _tiles(levels: Mapping[str, Level], room: int) -> tuple[int, int]:
     """For each group of many, and for one whose lists are as long as their room. A cut puts about a
     third of a list into two cells; long lists have a third of their room in the mean; tiles that
@@ -125,8 +120,7 @@ def resolve(given: Mapping[str, Level], device: DeviceFacts) -> Levels:
     if n > 21 and levels["pair_test"] == "shuffle" and _few(levels) == 32:
         said = f"pair_test: shuffle at n: {n} fits only with an order and masks: and_or"
         raise InfeasibleError(f"{said}; use these, or pair_test: words", "pair_test")
-    symmetry = levels["symmetry"]
-    if symmetry not in groups_of.SYMMETRIES:
+    if (symmetry := levels["symmetry"]) not in groups_of.SYMMETRIES:
         said = f"symmetry: {symmetry} is not one of system {MIDDLE}"
         raise InfeasibleError(f"{said}, which takes {', '.join(groups_of.SYMMETRIES)}", "symmetry")
     if symmetry == "middle" and n % 2 == 0:
@@ -160,11 +154,12 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
     few = 8 * _JOIN_BLOCKS * _JOIN_THREADS // _WARP * device.multiprocessors // count
     long = room // (4 if n % 2 else 1)  # a queen of the middle row leaves a quarter of a list
     parts = max(1, long // _PART, min(long // (6 * _WARP), few))
-    # Lists that a block has room for: one that is collected and, in buckets, three more: of 8 the
-    # fullest has about a quarter of a long list.
+    # Lists that a block has room for: one that is collected; of 8 buckets the fullest has a quarter.
     rooms = 1 + 3 * (shape.bucket_bits > 0)
     working = min(shape.blocks * device.multiprocessors, batch << cuts)
     working = max(1, min(working, memory // (5 * _WORD * rooms * room)))
+    if n % 2 == 0 and levels["order"] == levels["masks"] == "none":
+        working = 0  # half boards are listed as they are paired: `kListed` (words.cuh)
     return {
         **{"groups": count, "batch": batch, "room": room, "staged": staged},
         **{"parts": parts, "rooms": rooms, "scratch": working * rooms * room},
@@ -183,7 +178,7 @@ def make_plan(
     batch = -(-len(found) // -(-len(found) // full))  # all of about one size
     # The sets of columns of each batch, and of the sides of its groups their numbers among these.
     spans = [found[first : first + batch, :2].ravel() for first in range(0, len(found), batch)]
-    final = _listed(levels)
+    final = not numbers["scratch"]
     sides = [(s, np.arange(s.size)) if final else np.unique(s, return_inverse=True) for s in spans]
     most = max(len(sets) for sets, _ in sides) if n % 2 else 2 * full
     step = max(1, full // 8)  # so that it is the same for most launches of a count
@@ -229,14 +224,15 @@ Numbers = Mapping[str, int | float | str]
 def _work_space(levels: Mapping[str, Level], numbers: Numbers, groups: int) -> list[Buffer]:
     lists, room, tiles = int(numbers["lists"]), int(numbers["room"]), int(numbers["tiles"])
     n, cells = number(levels, "n"), int(numbers["batch"]) << int(numbers["cuts"])
-    boards, scratch = _boards(n), Buffer("scratch", "uint64", int(numbers["scratch"]))
+    boards, scratch = _boards(n), int(numbers["scratch"])
+    ordered = [Buffer("ordered", "uint64", tiles * _WARP), Buffer("scratch", "uint64", scratch)]
     return [
         Buffer("spans", "uint32", 2 << n),
         *(Buffer(name, "uint32", 2 * sum(boards)) for name in ("boards", "columns")),
         Buffer("halves", "uint64", lists * room),
         Buffer("sizes", "uint32", lists),
         Buffer("useful", "uint64", lists),
-        *([] if _listed(levels) else [Buffer("ordered", "uint64", tiles * _WARP), scratch]),
+        *(ordered if scratch else []),
         Buffer("masks", "uint64", tiles),
         Buffer("tops", "uint64", tiles // _WARP),
         Buffer("counts", "uint32", _COUNTS),
@@ -255,7 +251,7 @@ def _kernels(
     config = ", ".join(map(str, (n, *named, *shape[:3], _few(levels))))  # 18, Listing::quarters, ..
     names = ("first", "groups", "at", "room", "count", "group")
     first, groups, at, room, count, group = (Variable(name, "uint32") for name in names)
-    final = _listed(levels)
+    final = not numbers["scratch"]
     sets = [comb(n, rows) for rows in _quarters(n)]
 
     def kernel(name: str, blocks: int, threads: int, *arguments: Argument | Variable) -> Kernel:
