@@ -1,5 +1,5 @@
 // Lists the half boards on sets of columns, as upper halves of the board: a lower half is one that is
-// flipped, so that one list serves both sides, and with odd N all queens of the middle row.
+// flipped, so that one list serves both sides and all queens of the middle row; or as tiles (kListed).
 #pragma once
 
 #include "words.cuh"
@@ -118,7 +118,8 @@ template <Middle C> struct Lister {
         }
     }
     // All pairs of the quarters of picks, of which each lane has one if it is `there`. The items of a
-    // pick are its quarters above with 32 below each; a lane takes an item, and looks up which it meets.
+    // pick are its quarters above with 32 below each, at least one, so that no two picks begin at the
+    // same one; a lane takes an item, and looks up which below it meets.
     __device__ void combine(Span above, Span below, bool there) {
         constexpr bool kOne = room_of(kInner) == kWarp;  // item of each quarter
         const unsigned lane = lane_number(), many = above.y - above.x;
@@ -183,8 +184,8 @@ template <Middle C> struct Lister {
 };
 
 // A block lists the half boards on a set of columns: of `count` from `first` on. A list of more than
-// `room` halves has only so many written, and its true size. Tiles are listed for both sides of groups
-// in turns, from number `group` on.
+// `room` halves has only so many written, and its true size. With kListed the sets are those of both
+// sides of groups in turns, from number `group` on.
 template <Middle C>
 __global__ void __launch_bounds__(C.list_threads(), C.list_blocks())
     list(const unsigned* sets, const unsigned* picks, const Span* spans, const Quarter* boards,

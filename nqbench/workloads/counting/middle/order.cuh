@@ -1,4 +1,4 @@
-// Orders the two lists of a group so that neighbours share their most decisive diagonals.
+// Orders the two lists of a group so that neighbours share their most decisive diagonals (or none).
 //
 // The bits of all words are permuted so that the most decisive come first, and the words are sorted by the
 // position of these in a Gray code: neighbours differ in few bits, so that the AND of 32 of them has many.

@@ -116,7 +116,7 @@ def resolve(given: Mapping[str, Level], device: DeviceFacts) -> Levels:
         levels["split"] = 2 if n == 24 and levels["order"] != "none" else 0
     if levels["split"] and levels["order"] == "none":
         said = f"split: {levels['split']} needs an order, which finds the diagonals to cut by"
-        raise InfeasibleError(f"{said}; use order: gray, or split: 0", "split")
+        raise InfeasibleError(f"{said}; use order: gray, masks: and_or, or split: 0", "split")
     if n > 21 and levels["pair_test"] == "shuffle" and _few(levels) == 32:
         said = f"pair_test: shuffle at n: {n} fits only with an order and masks: and_or"
         raise InfeasibleError(f"{said}; use these, or pair_test: words", "pair_test")
@@ -154,7 +154,7 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
     few = 8 * _JOIN_BLOCKS * _JOIN_THREADS // _WARP * device.multiprocessors // count
     long = room // (4 if n % 2 else 1)  # a queen of the middle row leaves a quarter of a list
     parts = max(1, long // _PART, min(long // (6 * _WARP), few))
-    # Lists that a block has room for: one that is collected; of 8 buckets the fullest has a quarter.
+    # Lists that a block has room for: one is collected, and of 8 buckets the fullest has a quarter.
     rooms = 1 + 3 * (shape.bucket_bits > 0)
     working = min(shape.blocks * device.multiprocessors, batch << cuts)
     working = max(1, min(working, memory // (5 * _WORD * rooms * room)))

@@ -107,7 +107,7 @@ template <Middle C> __device__ Half spread(Half half) {
     return bytes;
 }
 
-// The ordered lists of a group or cell, their tiles, and how many diagonals tiles do not agree in.
+// The lists of a group or cell as `join` takes them: tiles, and how many diagonals tiles do not agree in.
 struct Pair {
     unsigned group, useful, tile[2], tiles[2];
 };

@@ -111,6 +111,7 @@ def test_groups_without_room_are_counted_again(
     device: Device, levels: dict[str, Level], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plans, "longest", lambda _: 32)
+    monkeypatch.setitem(plans._ARENA, "sim", 1 << 11)  # several batches
     outputs = _counted(device, 10, levels, times=2)
     assert 0 < outputs["spilled"].size < len(groups.groups(10))
 
