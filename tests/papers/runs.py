@@ -18,6 +18,7 @@ from nqbench.study import expand, load_study
 from nqbench.vocabulary import COUNTERS, PROFILER_COUNTERS, of_kernel
 from nqbench.workloads import probe_counters
 from nqbench.workloads.fitness.factors import COOLED
+from nqbench.workloads.local_search.plans import moves_of
 from tests.builders import H100, Builder, Levels
 
 NAME = "NVIDIA H100 PCIe"
@@ -204,7 +205,7 @@ ITERATIONS = {1000: 2500, 2000: 5000, 10_000: 500}
 
 
 def searched(n: int, iterations: int) -> dict[str, Any]:
-    return {"evaluations": iterations, "moves_evaluated": iterations * ((n - 1) * (n - 2) // 2),
+    return {"evaluations": iterations, "moves_evaluated": iterations * moves_of(n),
             "final_solution_hash": 1000 * n + iterations, "final_length": 23.5,
             "operations_per_move": 55, "roots_per_move": 8}  # fmt: skip
 
@@ -217,7 +218,7 @@ def gtx480(*, rounds: int = 3) -> Builder:
     """A device on which the paper's sentences are true: version 1 as in table 1."""
     made = Builder(MACHINE, rounds=rounds, noise=1e-4)
     for n, iterations in ITERATIONS.items():
-        grown = (n - 1) * (n - 2) / (999 * 998)
+        grown = moves_of(n) / moves_of(1000)
         for version, evaluation_s in EVALUATION.items():
             mapping = "rectangle" if version == 8 else "quadratic"
             own = search_levels(n, iterations, mapping)

@@ -151,8 +151,7 @@ class LocalSearch(Workload):
 
     def work(self, factors: FactorLevels) -> float:
         """Moves evaluated, if the search does not stop before its last iteration."""
-        n, iterations = number(factors, "n"), number(factors, "iterations")
-        return iterations * (n - 1) * (n - 2) / 2
+        return float(number(factors, "iterations") * plans.moves_of(number(factors, "n")))
 
 
 def checksum(tour: NDArray[Any]) -> int:

@@ -177,10 +177,15 @@ def tiles_with_moves(levels: FactorLevels) -> int:
     return sum(min(across, -(-(end - 2) // width)) for end in ends)
 
 
+def moves_of(n: int) -> int:
+    """Moves of the neighbourhood: pairs of positions 1 <= x < y <= n - 1."""
+    return (n - 1) * (n - 2) // 2
+
+
 def derived(levels: FactorLevels, device: DeviceFacts) -> dict[str, int | float | str]:
     """Numbers that follow from the levels: geometry, moves, operations and bytes of one."""
     n = number(levels, "n")
-    moves = (n - 1) * (n - 2) // 2
+    moves = moves_of(n)
     numbers: dict[str, int | float | str] = {"moves_per_iteration": moves, **traffic(levels)}
     if levels["kernel"] == "indexed":
         level = levels["blocks"]

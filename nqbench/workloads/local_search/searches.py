@@ -146,8 +146,7 @@ def _invalid(n: int, mapping: int) -> int:
 
 @compiled
 def best_by_loops(tour: Words, cities: Words, _mapping: int) -> tuple[int, int, Any, int]:
-    """The same by two nested loops, in the same order and without a mapping (both are called
-    alike)."""
+    """The same by two nested loops, in the same order; it takes a mapping, but needs none."""
     n = len(tour)
     best = np.float32(0.0)
     best_x, best_y = 0, 0

@@ -153,8 +153,7 @@ template <Middle C> struct Lister {
                 }
             }
             for (unsigned hits = ~met;;) {
-                unsigned more;
-                unsigned to = min(staged + before(__popc(hits), more), kStaged);
+                unsigned more, to = min(staged + before(__popc(hits), more), kStaged);
 #pragma unroll 1
                 for (const unsigned end = min(to + __popc(hits), kStaged); to < end; ++to) {
                     const unsigned lower = last_of(hits);

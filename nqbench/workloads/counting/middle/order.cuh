@@ -1,4 +1,4 @@
-// Orders the two lists of a group so that neighbours share their most decisive diagonals (or none).
+// Makes tiles of the two lists of a group, ordered so that neighbours share their most decisive diagonals.
 //
 // The bits of all words are permuted so that the most decisive come first, and the words are sorted by the
 // position of these in a Gray code: neighbours differ in few bits, so that the AND of 32 of them has many.
@@ -238,9 +238,9 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
         if (threadIdx.x == 0) pairs[number] = {group, kDiagonals<C>, {0, 0}, {0, 0}};
         if (const unsigned side = threadIdx.x; side < 2) {
             const unsigned list = list_of[2 * (at + group) + side];
-            const Half any = side ? flipped<C>(useful[list]) : useful[list],
-                       *own_list = halves + size_t(list) * room;
-            own.sides[side] = {own_list, sizes[list], side == 1, kAnyRow, 0, 0, any};
+            const Half any = side ? flipped<C>(useful[list]) : useful[list];
+            own.sides[side] = {
+                halves + size_t(list) * room, sizes[list], side == 1, kAnyRow, 0, 0, any};
             if constexpr (C.odd()) own.sides[side].meet(queens[first + group] % 256);
         }
         __syncthreads();

@@ -178,8 +178,8 @@ def make_plan(
     batch = -(-len(found) // -(-len(found) // full))  # all of about one size
     # The sets of columns of each batch, and of the sides of its groups their numbers among these.
     spans = [found[first : first + batch, :2].ravel() for first in range(0, len(found), batch)]
-    final = not numbers["scratch"]
-    sides = [(s, np.arange(s.size)) if final else np.unique(s, return_inverse=True) for s in spans]
+    listed = not numbers["scratch"]
+    sides = [(s, np.arange(s.size)) if listed else np.unique(s, return_inverse=True) for s in spans]
     most = max(len(sets) for sets, _ in sides) if n % 2 else 2 * full
     step = max(1, full // 8)  # so that it is the same for most launches of a count
     most = -(-most // step) * step
@@ -191,7 +191,7 @@ def make_plan(
         (*_inputs(n, found, sides), *_work_space(levels, numbers, len(found))),
         "counting.middle",
         f"{__name__}:count",
-        (found, batch, room, [len(s) for s, _ in sides], final),
+        (found, batch, room, [len(s) for s, _ in sides], listed),
         about={**numbers, "n": n, "symmetry": symmetry},
     )
 
@@ -222,13 +222,12 @@ Numbers = Mapping[str, int | float | str]
 
 
 def _work_space(levels: Mapping[str, Level], numbers: Numbers, groups: int) -> list[Buffer]:
-    lists, room, tiles = int(numbers["lists"]), int(numbers["room"]), int(numbers["tiles"])
+    lists, room, tiles, scratch = (int(numbers[k]) for k in ("lists", "room", "tiles", "scratch"))
     n, cells = number(levels, "n"), int(numbers["batch"]) << int(numbers["cuts"])
-    boards, scratch = _boards(n), int(numbers["scratch"])
     ordered = [Buffer("ordered", "uint64", tiles * _WARP), Buffer("scratch", "uint64", scratch)]
     return [
         Buffer("spans", "uint32", 2 << n),
-        *(Buffer(name, "uint32", 2 * sum(boards)) for name in ("boards", "columns")),
+        *(Buffer(name, "uint32", 2 * sum(_boards(n))) for name in ("boards", "columns")),
         Buffer("halves", "uint64", lists * room),
         Buffer("sizes", "uint32", lists),
         Buffer("useful", "uint64", lists),
@@ -251,7 +250,7 @@ def _kernels(
     config = ", ".join(map(str, (n, *named, *shape[:3], _few(levels))))  # 18, Listing::quarters, ..
     names = ("first", "groups", "at", "room", "count", "group")
     first, groups, at, room, count, group = (Variable(name, "uint32") for name in names)
-    final = not numbers["scratch"]
+    listed = not numbers["scratch"]
     sets = [comb(n, rows) for rows in _quarters(n)]
 
     def kernel(name: str, blocks: int, threads: int, *arguments: Argument | Variable) -> Kernel:
@@ -263,7 +262,7 @@ def _kernels(
     kernels = {
         "join": kernel(
             *("join", _JOIN_BLOCKS * multiprocessors, _JOIN_THREADS, first, groups, cuts),
-            *(np.uint32(numbers["parts"]), "counts", "halves" if final else "ordered", "masks"),
+            *(np.uint32(numbers["parts"]), "counts", "halves" if listed else "ordered", "masks"),
             *("tops", "pairs", "queens", "answer"),
         ),
         "quarters": kernel(
@@ -284,16 +283,14 @@ def _kernels(
             np.uint32(numbers["rooms"]),
         ),
     }
-    return {name: one for name, one in kernels.items() if name != "order" or not final}
+    return {name: one for name, one in kernels.items() if name != "order" or not listed}
 
 
 def count(
-    context: ProgramContext, groups: Groups, batch: int, room: int, lists: list[int], final: bool
+    context: ProgramContext, groups: Groups, batch: int, room: int, lists: list[int], listed: bool
 ) -> None:
     """Keeps ``answer``, and as ``spilled`` the groups for whose lists there was no room; these are
-    counted again, alone and with more. ``lists``: how many each batch has; ``final``: that they
-    need no ``order``.
-    """
+    counted again, alone and with more. ``lists``: of each batch; ``listed``: as unordered tiles."""
 
     def found() -> tuple[int, NDArray[np.intp]]:
         """The solutions, and the groups without room; without any, two words are read."""
@@ -302,7 +299,7 @@ def count(
 
     def pair(first: int, many: int, at: int) -> None:
         of_batch = {"first": first, "groups": many}
-        if not final:
+        if not listed:
             context.launch("order", **of_batch, at=at, room=room)
         context.launch("join", **of_batch)
 

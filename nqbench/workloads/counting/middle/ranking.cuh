@@ -72,7 +72,7 @@ template <Middle C, unsigned Threads> struct Ranking {
         if (lane + kWarp <= kBits) atomicAdd(&often[side][lane + kWarp], found[1]);
         __syncthreads();
     }
-    // How often, of at most 2^54 pairs, and of two as often the higher one.
+    // How many pairs of the samples have the bit, at most 2^54; of equal ones the higher bit counts more.
     __device__ Half decides(unsigned bit) const {
         return Half(often[0][bit]) * often[1][bit] << 6 | bit;
     }

@@ -34,7 +34,7 @@ struct Middle {
 
 using Half = unsigned long long;
 
-constexpr unsigned kRow = 58, kAnyRow = 15, kDropped = 64;  // the latter as place of a diagonal
+constexpr unsigned kRow = 58, kAnyRow = 15, kDropped = 64;  // kDropped: place of an unused diagonal
 enum Count { kTaken, kOrdered, kJoined, kCounts };
 
 template <Middle C> constexpr bool kOrders = C.order != Order::none;
